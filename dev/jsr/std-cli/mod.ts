@@ -1,0 +1,7 @@
+/**
+ * Stand-in for `@std/cli`: what this project uses of it.
+ *
+ * @module
+ */
+
+export * from "./parse_args.ts";
