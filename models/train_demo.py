@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+"""Trains the demo model on generated text and writes it as GGUF.
+
+    python models/train_demo.py            all stages (resumes from models/.cache), then --eval and --export
+    python models/train_demo.py --eval     recall table, facts, sums, samples -> models/.cache/eval.json
+    python models/train_demo.py --export   demo.gguf, demo-q8_0.gguf, prompts.json, README.md
+
+Two CPU cores are enough; kill it at any time and start it again.
+"""
+import argparse
+import functools
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import jax
+import jax.numpy as jnp
+import optax
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import corpus
+import tokenizer as tk
+
+CACHE = Path(os.environ.get("DEMO_CACHE", HERE / ".cache"))
+SEED = 20261130
+D, HEADS, HD, FF, N = 64, 2, 32, 128, 40
+EPS, ROPE = 1e-6, 10000.0
+CTX = 2048
+
+# (name, layers, steps, rows, row length, share of random repeated rows, peak rate, final rate, share of steps with a repeated block)
+STAGES = [
+    ("a-recall", 4, 1300, 48, 96, .5, 3e-3, 3e-3, 0),
+    ("b-text", 4, 1700, 32, 160, .06, 3e-3, 5e-4, 0),
+    ("c-grow", 40, 400, 16, 128, 0, 1.5e-3, 1.2e-3, .5),
+    ("d-long", 40, 650, 8, 320, 0, 1.2e-3, 1e-4, .5),
+]
+PLANS = [("none", None), ("(20,24)", (20, 24)), ("(33,34)", (33, 34)), ("(26,34)", (26, 34)), ("(8,16)", (8, 16)), ("(0,1)", (0, 1)),
+         ("(1,2)", (1, 2)), ("(38,39)", (38, 39)), ("(39,40)", (39, 40)), ("(0,40)", (0, 40))]
+
+
+def plan_index(plan, n=N):
+    i, j = plan or (n, n)
+    return jnp.array(list(range(j if plan else n)) + list(range(i, n)) if plan else list(range(n)))
+
+
+# ---------------------------------------------------------------- model
+def norm(x, w):
+    return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + EPS) * w
+
+
+def rope(x, cos, sin):                       # llama.cpp's NEOX form: halves, not pairs
+    a, b = jnp.split(x, 2, -1)
+    return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def hidden(p, toks, idx):
+    x = p["embd"][toks]
+    B, L = toks.shape
+    f = ROPE ** (-jnp.arange(0, HD, 2) / HD)
+    ang = jnp.arange(L)[:, None] * f[None]
+    cos, sin = jnp.cos(ang), jnp.sin(ang)
+    mask = jnp.where(jnp.tril(jnp.ones((L, L), bool)), 0., -1e30)
+
+    def layer(x, w):
+        h = norm(x, w["attn_norm"])
+        q = norm((h @ w["q"]).reshape(B, L, HEADS, HD), w["q_norm"])
+        k = norm(h @ w["k"], w["k_norm"])
+        v = h @ w["v"]
+        q = rope(q, cos[:, None], sin[:, None])
+        k = rope(k, cos, sin)
+        s = jnp.einsum("blhd,bmd->bhlm", q, k) * HD ** -.5 + mask
+        o = jnp.einsum("bhlm,bmd->blhd", jax.nn.softmax(s, -1), v).reshape(B, L, HEADS * HD)
+        x = x + o @ w["o"]
+        h = norm(x, w["ffn_norm"])
+        return x + (jax.nn.silu(h @ w["gate"]) * (h @ w["up"])) @ w["down"], None
+
+    layers = jax.tree.map(lambda a: a[idx], p["layers"])
+    x, _ = jax.lax.scan(layer, x, layers)
+    return norm(x, p["out_norm"])
+
+
+def init(key, n, vocab):
+    ks = iter(jax.random.split(key, 8))
+    r = lambda *s, std: jax.random.normal(next(ks), s) * std
+    return {"embd": r(vocab, D, std=.05), "out_norm": jnp.ones(D), "layers": {
+        "attn_norm": jnp.ones((n, D)), "ffn_norm": jnp.ones((n, D)), "q_norm": jnp.ones((n, HD)), "k_norm": jnp.ones((n, HD)),
+        "q": r(n, D, HEADS * HD, std=.1), "k": r(n, D, HD, std=.1), "v": r(n, D, HD, std=.1), "o": r(n, HEADS * HD, D, std=.05),
+        "gate": r(n, D, FF, std=.1), "up": r(n, D, FF, std=.1), "down": r(n, FF, D, std=.05)}}
+
+
+def grow(p, tok, seed):
+    """4 -> 40 layers: two at each end stay, between them copies of the third that do little at first."""
+    src = np.array([0, 1] + [2] * (N - 4) + [2, 3])
+    rng = np.random.default_rng(seed)
+    lay = {k: np.array(v)[src].copy() for k, v in p["layers"].items()}
+    mid = slice(2, N - 2)
+    for k in ("o", "down"):
+        lay[k][mid] *= .05
+    for k in ("q", "k", "v", "o", "gate", "up", "down"):
+        lay[k][mid] += rng.normal(size=lay[k][mid].shape) * .02 * lay[k][mid].std()
+    # Forms without a space of words that the text only has with one: the same vector, less likely everywhere.
+    embd = np.array(p["embd"])
+    toks = batch_tokens(tok, random.Random(seed), 16, 128, 0)[0]
+    h = np.asarray(jax.jit(hidden)(p, toks, jnp.arange(4))).reshape(-1, D)
+    d = h.mean(0)
+    for i in range(tok.active, tok.n):
+        t = tok.toks[i]
+        other = tok.id.get(t[1:] if t[:1] == b" " else b" " + t)
+        if other is not None and other < tok.active:
+            embd[i] = embd[other] + rng.normal(size=D) * .01
+        else:
+            embd[i] = rng.normal(size=D) * .02
+        embd[i] -= 6 * d / (d @ d)
+    return {"embd": embd, "out_norm": np.array(p["out_norm"]), "layers": lay}
+
+
+# ---------------------------------------------------------------- data
+MARK = __import__("re").compile("([\x01\x02])([^\x00]*)\x00")
+WEIGHT = {"\x01": .05, "\x02": 4.}
+
+
+def encode_doc(tok, s):
+    ids, w, pos = [], [], 0
+    for m in MARK.finditer(s):
+        for part, x in ((s[pos:m.start()], 1.), (m.group(2), WEIGHT[m.group(1)])):
+            e = tok.encode(part)
+            ids += e
+            w += [x] * len(e)
+        pos = m.end()
+    e = tok.encode(s[pos:])
+    return ids + e + [tk.EOT], w + [1.] * len(e) + [1.]
+
+
+def batch_tokens(tok, r, B, L, rand):
+    toks, wts = np.zeros((B, L + 1), np.int32), np.zeros((B, L + 1), np.float32)
+    for b in range(B):
+        if b < int(B * rand + r.random()):
+            n = r.randint(12, L // 2)
+            a = [r.randrange(3, tok.active) for _ in range(n)]
+            k = (L + 1) // n + 1
+            toks[b] = (a * k)[:L + 1]
+            wts[b, n + 1:] = .7
+            continue
+        ids, w = [], []
+        while len(ids) < L + 1:
+            i, x = encode_doc(tok, corpus.document(r, L if not ids or r.random() < .5 else max(60, L // 2)))
+            ids += i
+            w += x
+        toks[b], wts[b] = ids[:L + 1], w[:L + 1]
+    return toks[:, :-1], toks[:, 1:], wts[:, 1:]
+
+
+# ---------------------------------------------------------------- training
+def save(path, tree, meta):
+    leaves = jax.tree.leaves(tree)
+    tmp = path.with_suffix(".tmp.npz")
+    np.savez(tmp, meta=json.dumps(meta), **{f"l{i}": np.asarray(x) for i, x in enumerate(leaves)})
+    os.replace(tmp, path)
+
+
+def load(path, like):
+    z = np.load(path)
+    leaves, tdef = jax.tree.flatten(like)
+    return jax.tree.unflatten(tdef, [jnp.asarray(z[f"l{i}"]) for i in range(len(leaves))]), json.loads(str(z["meta"]))
+
+
+def get_tok():
+    CACHE.mkdir(parents=True, exist_ok=True)
+    f = CACHE / "vocab.json"
+    if not f.exists():
+        toks, active = tk.build_vocab()
+        f.write_text(json.dumps({"active": active, "toks": [t.hex() for t in toks]}))
+    v = json.loads(f.read_text())
+    return tk.Tokenizer([bytes.fromhex(t) for t in v["toks"]], v["active"])
+
+
+def optimizer(stage):
+    _, _, steps, _, _, _, hi, lo, _ = stage
+    warm = min(100, steps // 5)
+    sched = optax.join_schedules([optax.linear_schedule(hi * .05, hi, warm), optax.cosine_decay_schedule(hi, max(1, steps - warm), lo / hi)], [warm])
+    return optax.chain(optax.clip_by_global_norm(1.), optax.adamw(sched, b2=.98, weight_decay=.01))
+
+
+def train(until=None):
+    tok = get_tok()
+    log = CACHE / "log.jsonl"
+    prev = None
+    for si, stage in enumerate(STAGES):
+        name, n, steps, B, L, rand, hi, lo, share = stage
+        opt = optimizer(stage)
+        like = init(jax.random.PRNGKey(SEED), n, tok.n)
+        done, part = CACHE / f"{name}.npz", CACHE / f"{name}.part.npz"
+        if done.exists():
+            prev = load(done, like)[0]
+            continue
+        start = 0
+        if part.exists():
+            (p, st), meta = load(part, (like, opt.init(like)))
+            start = meta["step"]
+        else:
+            p = like if prev is None else prev
+            if prev is not None and n != prev["layers"]["q"].shape[0]:
+                p = jax.tree.map(jnp.asarray, grow(prev, tok, SEED + si))
+            st = opt.init(p)
+        targets = tok.active if n == 4 else tok.n       # the small model leaves out the forms it never sees
+
+        @functools.partial(jax.jit, donate_argnums=(0, 1))
+        def step(p, st, x, y, w, idx):
+            def loss(p):
+                h = hidden(p, x, idx)
+                lg = h @ p["embd"][:targets].T
+                ww = jnp.where(y < targets, w, 0.)
+                ce = optax.softmax_cross_entropy_with_integer_labels(lg, jnp.minimum(y, targets - 1))
+                return (ce * ww).sum() / ww.sum()
+            v, g = jax.value_and_grad(loss)(p)
+            u, st = opt.update(g, st, p)
+            return optax.apply_updates(p, u), st, v
+
+        t0, last, seen, acc = time.time(), time.time(), 0, []
+        for s in range(start, steps):
+            r = random.Random(f"{SEED}/{name}/{s}")
+            idx = plan_index(None, n)
+            if r.random() < share:
+                k = r.choices([4, 1, 8], [.5, .2, .3])[0]
+                i = r.randint(2, N - 2 - k)
+                idx = plan_index((i, i + k))
+            x, y, w = batch_tokens(tok, r, B, L, rand)
+            p, st, v = step(p, st, x, y, w, idx)
+            acc.append(float(v))
+            seen += x.size
+            if (s + 1) % 50 == 0 or s + 1 == steps:
+                rec = {"stage": name, "step": s + 1, "loss": round(float(np.mean(acc)), 4), "tok_s": int(seen / (time.time() - t0))}
+                if (s + 1) % 100 == 0 and n == 4:
+                    rec["recall"] = recall_score(p, tok, n=50, length=80, nl=n)
+                acc = []
+                print(json.dumps(rec), flush=True)
+                with log.open("a") as f:
+                    f.write(json.dumps(rec) + "\n")
+            if time.time() - last > 60:
+                save(part, (p, st), {"step": s + 1})
+                last = time.time()
+        save(done, p, {"step": steps})
+        part.unlink(missing_ok=True)
+        prev = p
+    return tok, prev
+
+
+# ---------------------------------------------------------------- measuring
+@jax.jit
+def logits_at(p, toks, pos, idx):
+    h = hidden(p, toks, idx)
+    return h[jnp.arange(toks.shape[0]), pos] @ p["embd"].T
+
+
+def answers(p, prompts, idx, width, tok):
+    """The one most likely next token of each prompt."""
+    out = []
+    for k in range(0, len(prompts), 25):
+        part = [tok.encode(q) for q in prompts[k:k + 25]]
+        x = np.zeros((25, width), np.int32)
+        pos = np.zeros(25, np.int32)
+        for i, e in enumerate(part):
+            x[i, :len(e)] = e
+            pos[i] = len(e) - 1
+        out += [int(i) for i in np.asarray(logits_at(p, x, pos, idx).argmax(-1))[:len(part)]]
+    return out
+
+
+def recall_score(p, tok, n=100, length=200, plan=None, nl=N, prompts=None):
+    prompts = prompts or corpus.held_out_prompts(n, length=length, count=lambda s: len(tok.encode(s)))
+    got = answers(p, [q["prompt"] for q in prompts], plan_index(plan, nl), -(-(length + 16) // 32) * 32, tok)
+    return sum(tok.toks[g] == (" " + q["answer"]).encode() for g, q in zip(got, prompts))
+
+
+def rounded(p, kind):
+    """Weights as a GGUF of this kind holds them."""
+    import gguf
+    def f(a):
+        a = np.asarray(a, np.float32)
+        if kind == "f16":
+            return a.astype(np.float16).astype(np.float32)
+        q = gguf.quants.quantize(np.ascontiguousarray(a), gguf.GGMLQuantizationType.Q8_0)
+        return gguf.quants.dequantize(q, gguf.GGMLQuantizationType.Q8_0).reshape(a.shape)
+    lay = {k: (v if "norm" in k else np.swapaxes(f(np.swapaxes(np.asarray(v), -1, -2)), -1, -2)) for k, v in p["layers"].items()}
+    return jax.tree.map(jnp.asarray, {"embd": f(p["embd"]), "out_norm": p["out_norm"], "layers": lay})
+
+
+@jax.jit
+def next_logits(p, toks, n, idx):
+    return hidden(p, toks, idx)[0, n - 1] @ p["embd"].T
+
+
+def generate(p, tok, prompt, plan=None, n=60, temp=0., seed=0, width=None):
+    ids = tok.encode(prompt)
+    start = len(ids)
+    idx = plan_index(plan)
+    rng = np.random.default_rng(seed)
+    width = width or -(-(start + n) // 64) * 64
+    while len(ids) < start + n:
+        x = np.zeros((1, width), np.int32)
+        x[0, :len(ids)] = ids
+        lg = np.asarray(next_logits(p, x, len(ids), idx), np.float64)
+        if temp:
+            e = np.exp((lg - lg.max()) / temp)
+            t = int(rng.choice(len(lg), p=e / e.sum()))
+        else:
+            t = int(lg.argmax())
+        if t in (tk.EOT, tk.IM_END):
+            break
+        ids.append(t)
+    return tok.decode(ids[start:])
+
+
+def qa_score(p, tok, make, n=200, seed=991):
+    """Questions in chat form, answered with the one sentence the generator has for it (greedy)."""
+    r = random.Random(seed)
+    ok = 0
+    for _ in range(n):
+        q, a = make(r)
+        g = generate(p, tok, f"<|im_start|>user\n{q}<|im_end|>\n<|im_start|>assistant\n", n=20, width=64)
+        ok += g == corpus.plain(a)
+    return ok
+
+
+def chat_recall_score(p, tok, prompts, plan=None):
+    ok = 0
+    for q in prompts:
+        g = generate(p, tok, f"<|im_start|>user\n{q['prompt']}<|im_end|>\n<|im_start|>assistant\n", plan, n=12, width=256)
+        ok += g in (q["answer"] + ".", f"The code of the {q['subject']} is {q['answer']}.")
+    return ok
+
+
+SAMPLE_PLANS = [None, (20, 24), (33, 34), (26, 34)]
+SAMPLE_PROMPTS = ["Once upon a time", "One morning, Anna", "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>assistant\n",
+                  "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n", "12 plus 7 is"]
+
+
+def evaluate(p, tok, full=True):
+    res = {"recall": {}}
+    prompts = held_prompts(tok)
+    for kind in ("f16", "q8_0"):
+        q = rounded(p, kind)
+        res["recall"][kind] = {}
+        for name, plan in PLANS:
+            res["recall"][kind][name] = recall_score(q, tok, plan=plan, prompts=prompts)
+            print(kind, name, res["recall"][kind][name], flush=True)
+    q = rounded(p, "f16")
+    if full:
+        res["facts"] = qa_score(q, tok, corpus.fact_qa)
+        res["sums"] = qa_score(q, tok, corpus.sum_qa)
+        res["chat_recall"] = {str(pl): chat_recall_score(q, tok, prompts[:50], pl) for pl in SAMPLE_PLANS}
+        print(res["facts"], res["sums"], res["chat_recall"], flush=True)
+    res["samples"] = []
+    for pr in SAMPLE_PROMPTS:
+        for pl in SAMPLE_PLANS:
+            temps = (0., .8) if pr[0] == "O" else (0.,)
+            for t in temps:
+                s = generate(q, tok, pr, pl, temp=t, seed=1, width=128)
+                res["samples"].append({"prompt": pr, "plan": list(pl) if pl else None, "temperature": t, "text": s})
+                print(pl, t, repr(pr[-30:]), "->", s, flush=True)
+    (CACHE / "eval.json").write_text(json.dumps(res, indent=1))
+    return res
+
+
+def held_prompts(tok):
+    return corpus.held_out_prompts(count=lambda s: len(tok.encode(s)))
+
+
+# ---------------------------------------------------------------- export
+TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
+            "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+
+
+def write_gguf(path, p, tok, kind):
+    import gguf
+    tmp = str(path) + ".tmp"
+    g = gguf.GGUFWriter(tmp, "qwen3")
+    g.add_type("model")
+    g.add_name("RYS Edge demo")
+    g.add_description("A 40-layer model of 1.7 million parameters, trained on generated text, that tells short stories, recalls codes and shows layer-repeat plans.")
+    g.add_author("RYS Edge")
+    g.add_license("mit")
+    g.add_string("general.size_label", "1.7M")
+    g.add_file_type(gguf.LlamaFileType.MOSTLY_F16 if kind == "f16" else gguf.LlamaFileType.MOSTLY_Q8_0)
+    g.add_quantization_version(2)
+    g.add_context_length(CTX)
+    g.add_embedding_length(D)
+    g.add_block_count(N)
+    g.add_feed_forward_length(FF)
+    g.add_head_count(HEADS)
+    g.add_head_count_kv(1)
+    g.add_key_length(HD)
+    g.add_value_length(HD)
+    g.add_rope_dimension_count(HD)
+    g.add_rope_freq_base(ROPE)
+    g.add_layer_norm_rms_eps(EPS)
+    g.add_vocab_size(tok.n)
+    texts, types = tok.gguf_tokens()
+    g.add_tokenizer_model("rwkv")
+    g.add_token_list(texts)
+    g.add_token_types(types)
+    g.add_bos_token_id(tk.EOT)
+    g.add_eos_token_id(tk.IM_END)
+    g.add_string("tokenizer.ggml.eot_token_id", "") if False else None
+    g.add_pad_token_id(tk.EOT)
+    g.add_add_bos_token(False)
+    g.add_add_eos_token(False)
+    g.add_chat_template(TEMPLATE)
+
+    def mat(name, a):
+        a = np.ascontiguousarray(np.asarray(a, np.float32))
+        if kind == "f16":
+            g.add_tensor(name, a.astype(np.float16))
+        else:
+            g.add_tensor(name, gguf.quants.quantize(a, gguf.GGMLQuantizationType.Q8_0), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+
+    mat("token_embd.weight", p["embd"])
+    g.add_tensor("output_norm.weight", np.asarray(p["out_norm"], np.float32))
+    L = {k: np.asarray(v, np.float32) for k, v in p["layers"].items()}
+    for i in range(N):
+        b = f"blk.{i}."
+        g.add_tensor(b + "attn_norm.weight", L["attn_norm"][i])
+        for a, t in (("q", "attn_q"), ("k", "attn_k"), ("v", "attn_v"), ("o", "attn_output")):
+            mat(b + t + ".weight", L[a][i].T)
+        g.add_tensor(b + "attn_q_norm.weight", L["q_norm"][i])
+        g.add_tensor(b + "attn_k_norm.weight", L["k_norm"][i])
+        g.add_tensor(b + "ffn_norm.weight", L["ffn_norm"][i])
+        for a in ("gate", "up", "down"):
+            mat(b + f"ffn_{a}.weight", L[a][i].T)
+    g.write_header_to_file()
+    g.write_kv_data_to_file()
+    g.write_tensors_to_file()
+    g.close()
+    os.replace(tmp, path)
+
+
+def export(p, tok):
+    write_gguf(HERE / "demo.gguf", p, tok, "f16")
+    write_gguf(HERE / "demo-q8_0.gguf", p, tok, "q8_0")
+    prompts = held_prompts(tok)
+    (HERE / "prompts.json").write_text(json.dumps(prompts, indent=1) + "\n")
+    for f in ("demo.gguf", "demo-q8_0.gguf"):
+        print(f, (HERE / f).stat().st_size)
+
+
+if __name__ == "__main__":
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--eval", action="store_true")
+    ap.add_argument("--export", action="store_true")
+    args = ap.parse_args()
+    if args.eval or args.export:
+        tok = get_tok()
+        like = init(jax.random.PRNGKey(SEED), N, tok.n)
+        best = [f for f in (CACHE / f"{s[0]}{e}.npz" for s in reversed(STAGES) if s[1] == N for e in ("", ".part")) if f.exists()][0]
+        if best.name.endswith(".part.npz"):
+            st = next(s for s in STAGES if best.name.startswith(s[0]))
+            (params, _), _ = load(best, (like, optimizer(st).init(like)))
+        else:
+            params = load(best, like)[0]
+        print("weights:", best.name)
+        if args.eval:
+            evaluate(params, tok)
+        if args.export:
+            export(params, tok)
+    else:
+        tok, params = train()
+        evaluate(params, tok)
+        export(params, tok)
