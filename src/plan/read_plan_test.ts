@@ -1,0 +1,62 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { readPlan } from "./read_plan.ts";
+import { expandPlan } from "./expand_plan.ts";
+import { toMergekit } from "./mergekit.ts";
+import { toRelayer } from "./relayer.ts";
+
+Deno.test("readPlan() reads every form as the same plan", () => {
+  const plan = expandPlan("1,3", 4);
+  for (
+    const form of [
+      "1,3",
+      "blocks:1,3",
+      "layers:0..2,1..3",
+      plan.layers,
+      { layers: plan.layers },
+      { layers: "0,1,2,1,2,3" },
+      { layers: "layers:0..2,1..3" },
+      { blocks: "1,3" },
+      { blocks: "blocks:1,3" },
+      { blocks: [[1, 3]] },
+      toMergekit(plan.layers, { model: "m" }),
+      {
+        slices: [{ sources: [{ model: "m", layer_range: [0, 3] }] }, {
+          sources: [{ model: "m", layer_range: [1, 4] }],
+        }],
+      },
+      toRelayer(plan),
+      { rys_relayer: toRelayer(plan) },
+    ]
+  ) {
+    assertEquals(
+      expandPlan(readPlan(form, { nLayer: 4 }), 4).layers,
+      plan.layers,
+      JSON.stringify(form),
+    );
+  }
+});
+
+Deno.test("readPlan() refuses other shapes", () => {
+  for (
+    const form of [
+      null,
+      undefined,
+      1,
+      true,
+      {},
+      { layers: 1 },
+      { blocks: [1] },
+      { blocks: [[1, "2"]] },
+      ["0"],
+      [0, null],
+    ]
+  ) {
+    assertThrows(() => readPlan(form), TypeError);
+  }
+  assertThrows(() => readPlan([]), RangeError);
+  assertThrows(() => readPlan([0, -1]), RangeError, "layers[1] is -1");
+  assertThrows(() => readPlan([0, 4], { nLayer: 4 }), RangeError, "layer 4 is out of range");
+  assertThrows(() => readPlan(Array(1e6).fill(0)), RangeError);
+  assertThrows(() => readPlan({ blocks: [[3, 1]] }), RangeError, "is reversed");
+  assertThrows(() => readPlan({ blocks: [[-3, 1]] }), SyntaxError);
+});
