@@ -25,5 +25,6 @@ export * from "./layers_to_runs.ts";
 export * from "./pack_plan.ts";
 export * from "./plan_json.ts";
 export * from "./plan_hash.ts";
+export * from "./cost.ts";
 export * from "./mergekit.ts";
 export * from "./relayer.ts";
