@@ -1,0 +1,136 @@
+// Threads and events: work leaves the main thread through run(), results come back through emit().
+
+#include "rys.h"
+
+#include "ggml.h"
+
+#include <emscripten.h>
+#include <emscripten/proxying.h>
+#include <emscripten/threading.h>
+
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+extern "C" void rys_js_event(int32_t req, int32_t kind, int32_t aux, const char * data, size_t n_data);
+
+namespace rys {
+
+struct event {
+    int32_t     req;
+    event_kind  kind;
+    int32_t     aux;
+    std::string data;
+};
+
+static void deliver(void * arg) {
+    std::unique_ptr<event> e(static_cast<event *>(arg));
+    rys_js_event(e->req, e->kind, e->aux, e->data.data(), e->data.size());
+}
+
+void emit(int32_t req, event_kind kind, int32_t aux, std::string data) {
+    auto * e = new event{ req, kind, aux, std::move(data) };
+    // The main thread queues as well: an event must not overtake one that another thread sent before.
+    if (!emscripten_proxy_async(emscripten_proxy_get_system_queue(), emscripten_main_runtime_thread_id(), deliver, e)) {
+        delete e;
+    }
+}
+
+// A thread costs a Worker of the host, so finished ones wait for the next job.
+struct pool {
+    std::mutex                        mutex;
+    std::condition_variable           cv;
+    std::deque<std::function<void()>> jobs;
+    size_t                            idle = 0;
+
+    void loop() {
+        std::unique_lock<std::mutex> lock(mutex);
+        while (true) {
+            idle++;
+            cv.wait(lock, [this] { return !jobs.empty(); });
+            idle--;
+            auto job = std::move(jobs.front());
+            jobs.pop_front();
+            lock.unlock();
+            job();
+            job = nullptr;
+            lock.lock();
+        }
+    }
+
+    void add(std::function<void()> job) {
+        std::unique_lock<std::mutex> lock(mutex);
+        jobs.push_back(std::move(job));
+        if (jobs.size() > idle) {
+            std::thread([this] { loop(); }).detach();
+        } else {
+            cv.notify_one();
+        }
+    }
+};
+
+static pool & the_pool() {
+    static pool * p = new pool; // never destroyed: its threads outlive every static
+    return *p;
+}
+
+void run(int32_t req, std::function<void()> job) {
+    the_pool().add([req, job = std::move(job)] {
+        try {
+            job();
+        } catch (const std::exception & e) {
+            emit(req, EVENT_ERROR, 0, e.what());
+        } catch (...) {
+            emit(req, EVENT_ERROR, 0, "unknown C++ exception");
+        }
+    });
+}
+
+static std::mutex               errors_mutex;
+static std::deque<std::string>  errors;
+
+std::string take_errors() {
+    std::lock_guard<std::mutex> lock(errors_mutex);
+    std::string text;
+    for (const auto & line : errors) {
+        text += line;
+    }
+    errors.clear();
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) {
+        text.pop_back();
+    }
+    return text;
+}
+
+} // namespace rys
+
+// called by common/log.cpp (see its hook)
+void rys_log_add(enum ggml_log_level level, const char * fmt, va_list args) {
+    va_list copy;
+    va_copy(copy, args);
+    const int n = vsnprintf(nullptr, 0, fmt, copy);
+    va_end(copy);
+    if (n <= 0) {
+        return;
+    }
+    std::string text((size_t) n + 1, '\0');
+    vsnprintf(&text[0], text.size(), fmt, args);
+    text.resize((size_t) n);
+
+    static thread_local enum ggml_log_level last = GGML_LOG_LEVEL_INFO;
+    if (level == GGML_LOG_LEVEL_CONT) {
+        level = last;
+    }
+    last = level;
+    if (level == GGML_LOG_LEVEL_ERROR) {
+        std::lock_guard<std::mutex> lock(rys::errors_mutex);
+        rys::errors.push_back(text);
+        while (rys::errors.size() > 16) {
+            rys::errors.pop_front();
+        }
+    }
+    rys::emit(0, rys::EVENT_LOG, level, std::move(text));
+}

@@ -1,0 +1,284 @@
+/**
+ * The library's half of the engine: starts the Worker, sends calls, hands out their events.
+ *
+ * @module
+ */
+
+import {
+  type EngineCall,
+  EventKind,
+  type FileSource,
+  type FromEngine,
+  MAX_REQUESTS,
+  type ToEngine,
+} from "./protocol.ts";
+
+/** An error of the engine: a request that failed, or an instance that is gone. */
+export class EngineError extends Error {
+  override name = "EngineError";
+  /** True when the whole instance is gone: its model and contexts answer no more. */
+  readonly fatal: boolean;
+  /** llama-server's error type, where the engine's own request handling refused. */
+  readonly type?: string;
+  /** HTTP status that llama-server gives for it. */
+  readonly status?: number;
+  /** Further fields of llama-server's error, e.g. `n_prompt_tokens` and `n_ctx`. */
+  readonly details?: Record<string, unknown>;
+
+  /**
+   * @param message What was attempted and what was wrong.
+   * @param options Where the error comes from.
+   */
+  constructor(
+    message: string,
+    options: { fatal?: boolean; type?: string; status?: number; details?: Record<string, unknown> } = {},
+  ) {
+    super(message);
+    this.fatal = options.fatal ?? false;
+    if (options.type !== undefined) this.type = options.type;
+    if (options.status !== undefined) this.status = options.status;
+    if (options.details !== undefined) this.details = options.details;
+  }
+}
+
+/** Receives the events of one call. */
+export interface CallEvents {
+  progress?(mille: number): void;
+  head?(status: number, contentType: string): void;
+  chunk?(bytes: Uint8Array): void;
+}
+
+/** End of a call: a handle or 0, and JSON or nothing. */
+export interface CallResult {
+  handle: number;
+  text: string;
+}
+
+interface Pending {
+  events: CallEvents;
+  resolve(result: CallResult): void;
+  reject(error: Error): void;
+}
+
+/** Anything that files of the host can be read from, at positions. */
+export interface ByteSource {
+  size: number;
+  path?: string;
+  read?(offset: number, n: number): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** Options of {@linkcode EngineClient.start}. */
+export interface EngineStartOptions {
+  /** Folder URL of `rys.js`, `rys.wasm` and `build.json`. */
+  dist: URL;
+  /** llama.cpp's verbosity, 0 to 5. */
+  verbosity: number;
+  /** Workers to start along with the instance. */
+  threads: number;
+  /** Receives llama.cpp's log lines; levels are ggml's (2 info, 3 warning, 4 error). */
+  onLog?: (level: number, line: string) => void;
+}
+
+/** One WASM instance in its Worker. */
+export class EngineClient {
+  #worker: Worker;
+  #pending = new Map<number, Pending>();
+  #mem = new Map<number, (bytes: Uint8Array | null, heap: number) => void>();
+  #sources = new Map<number, ByteSource>();
+  #nextReq = 1;
+  #nextFile = 1;
+  #flags!: Int32Array;
+  #slots: number[] = [];
+  #gone: EngineError | undefined;
+  #closing: Promise<void> | undefined;
+  #closed = Promise.withResolvers<void>();
+  #ready = Promise.withResolvers<void>();
+  #onLog: ((level: number, line: string) => void) | undefined;
+
+  private constructor(options: EngineStartOptions) {
+    this.#onLog = options.onLog;
+    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "rys-engine" });
+    this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.#receive(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault(); // else the process ends
+      this.#fail(event.message);
+    };
+    this.#ready.promise.catch(() => {});
+    for (let slot = MAX_REQUESTS - 1; slot >= 0; slot--) this.#slots.push(slot);
+  }
+
+  /** Starts an instance. */
+  static async start(options: EngineStartOptions): Promise<EngineClient> {
+    const build = await readBuild(options.dist);
+    const client = new EngineClient(options);
+    client.#post({
+      op: "init",
+      js: new URL("rys.js", options.dist).href,
+      wasm: new URL("rys.wasm", options.dist).href,
+      buildId: build.id,
+      verbosity: options.verbosity,
+      threads: options.threads,
+    });
+    await client.#ready.promise;
+    return client;
+  }
+
+  /** Makes a source readable as a file of the engine; returns the file's name there. */
+  addFile(source: ByteSource): string {
+    const file: FileSource = { id: this.#nextFile++, size: source.size };
+    if (source.path !== undefined) file.path = source.path;
+    this.#sources.set(file.id, source);
+    this.#post({ op: "file", file });
+    return `/rys/file/${file.id}`;
+  }
+
+  /**
+   * Makes a call and waits for its end.
+   *
+   * @param call The call; `cancel` is filled in here.
+   * @param events Receives what comes before the end.
+   * @param signal Stops the call within one token or one micro-batch.
+   */
+  call(call: EngineCall, events: CallEvents = {}, signal?: AbortSignal): Promise<CallResult> {
+    if (this.#gone) return Promise.reject(this.#gone);
+    if (this.#closing) return Promise.reject(new EngineError("the model is disposed"));
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const slot = this.#slots.pop();
+    if (slot === undefined) return Promise.reject(new EngineError(`more than ${MAX_REQUESTS} requests at once`));
+    Atomics.store(this.#flags, slot, 0);
+    if ("cancel" in call) call.cancel = slot;
+    // Written to shared memory: reaches the engine's threads also while its Worker is busy.
+    const abort = () => void Atomics.store(this.#flags, slot, 1);
+    signal?.addEventListener("abort", abort);
+    const req = this.#nextReq++;
+    const { promise, resolve, reject } = Promise.withResolvers<CallResult>();
+    this.#pending.set(req, { events, resolve, reject });
+    this.#post({ op: "call", req, call });
+    return promise.finally(() => {
+      this.#pending.delete(req);
+      signal?.removeEventListener("abort", abort);
+      this.#slots.push(slot);
+    }).catch((error) => {
+      throw signal?.aborted && !(error instanceof EngineError && error.fatal) ? signal.reason : error;
+    });
+  }
+
+  /** Puts bytes where the engine finds them as file `name`. */
+  async putMem(name: string, bytes: Uint8Array): Promise<void> {
+    await this.#memCall((req) => ({ op: "mem-put", req, name, bytes }));
+  }
+
+  /** Takes what the engine wrote to file `name`, or null. */
+  async takeMem(name: string): Promise<Uint8Array | null> {
+    return (await this.#memCall((req) => ({ op: "mem-take", req, name }))).bytes;
+  }
+
+  /** Bytes of memory that the instance has taken from the host. */
+  async heapBytes(): Promise<number> {
+    return (await this.#memCall((req) => ({ op: "heap", req }))).heap;
+  }
+
+  #memCall(message: (req: number) => ToEngine): Promise<{ bytes: Uint8Array | null; heap: number }> {
+    if (this.#gone) return Promise.reject(this.#gone);
+    if (this.#closing) return Promise.reject(new EngineError("the model is disposed"));
+    const req = this.#nextReq++;
+    const { promise, resolve, reject } = Promise.withResolvers<{ bytes: Uint8Array | null; heap: number }>();
+    this.#mem.set(req, (bytes, heap) => heap < 0 ? reject(this.#gone) : resolve({ bytes, heap }));
+    this.#post(message(req));
+    return promise.finally(() => this.#mem.delete(req));
+  }
+
+  /** Ends the Worker; calls under way fail. Harmless when it is gone already. */
+  close(): Promise<void> {
+    return this.#closing ??= (async () => {
+      if (this.#gone) return;
+      this.#post({ op: "close" });
+      await this.#closed.promise;
+    })();
+  }
+
+  /** The error that ended the instance, if any. */
+  get gone(): EngineError | undefined {
+    return this.#gone;
+  }
+
+  #post(message: ToEngine): void {
+    this.#worker.postMessage(message);
+  }
+
+  #fail(message: string): void {
+    if (this.#gone) return;
+    this.#gone = new EngineError(`the engine's instance is gone: ${message.trim()}`, { fatal: true });
+    this.#ready.reject(this.#gone);
+    for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
+    for (const settle of [...this.#mem.values()]) settle(null, -1);
+    this.#closed.resolve();
+    this.#worker.terminate();
+  }
+
+  #receive(message: FromEngine): void {
+    switch (message.op) {
+      case "ready":
+        this.#flags = new Int32Array(message.memory, message.flags, MAX_REQUESTS);
+        return this.#ready.resolve();
+      case "event":
+        return this.#event(message.req, message.kind, message.aux, message.data);
+      case "read":
+        return void this.#read(message.token, message.id, message.offset, message.n);
+      case "mem":
+        return this.#mem.get(message.req)?.(message.bytes, 0);
+      case "heap":
+        return this.#mem.get(message.req)?.(null, message.bytes);
+      case "fatal":
+        return this.#fail(message.message);
+      case "closed":
+        this.#gone ??= new EngineError("the model is disposed");
+        for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
+        return this.#closed.resolve();
+    }
+  }
+
+  #event(req: number, kind: number, aux: number, data: Uint8Array): void {
+    const text = () => new TextDecoder().decode(data);
+    if (kind === EventKind.Log) return this.#onLog?.(aux, text());
+    const pending = this.#pending.get(req);
+    if (!pending) return;
+    switch (kind) {
+      case EventKind.Progress:
+        return pending.events.progress?.(aux);
+      case EventKind.Head:
+        return pending.events.head?.(aux, text());
+      case EventKind.Chunk:
+        return pending.events.chunk?.(data);
+      case EventKind.Done:
+        return pending.resolve({ handle: aux, text: text() });
+      case EventKind.Error:
+        return pending.reject(new EngineError(text()));
+    }
+  }
+
+  async #read(token: number, id: number, offset: number, n: number): Promise<void> {
+    let bytes: Uint8Array<ArrayBuffer> | null = null;
+    try {
+      bytes = await this.#sources.get(id)?.read?.(offset, n) ?? null;
+    } catch {
+      bytes = null; // reported by the call as a read error
+    }
+    this.#post({ op: "read-done", token, bytes });
+  }
+}
+
+async function readBuild(dist: URL): Promise<{ id: string }> {
+  const url = new URL("build.json", dist);
+  try {
+    if (url.protocol === "file:") return JSON.parse(await Deno.readTextFile(url));
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    return await response.json();
+  } catch {
+    throw new EngineError(
+      `Cannot start the engine: there is no built WASM at ${url.protocol === "file:" ? url.pathname : url}; ` +
+        `run "deno task build" once`,
+    );
+  }
+}

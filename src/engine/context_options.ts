@@ -1,0 +1,136 @@
+import type { Plan } from "../plan/mod.ts";
+
+/** Element types that a KV cache can have. */
+export type KvType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "iq4_nl" | "q5_0" | "q5_1";
+
+/** {@linkcode KvType} as a list, for messages and checks. */
+export const KV_TYPES: readonly KvType[] = [
+  "f32",
+  "f16",
+  "bf16",
+  "q8_0",
+  "q4_0",
+  "q4_1",
+  "iq4_nl",
+  "q5_0",
+  "q5_1",
+];
+
+/** What a plan may be given as: text, a list of layers, a parsed plan, or an object that `readPlan` reads. */
+export type PlanInput = string | readonly number[] | Plan | Record<string, unknown>;
+
+/** Speculative decoding: tokens drafted cheaply and verified by the context's own layers, plan and all. */
+export interface SpeculativeOptions {
+  /** Kind of draft: a smaller model, the model's own MTP head, or n-grams of the text so far. */
+  type: "draft" | "mtp" | "ngram";
+  /** Path of the draft model, for `"draft"`. */
+  model?: string;
+  /** Tokens drafted at most per step. Default: upstream's. */
+  nMax?: number;
+}
+
+/** Options of {@linkcode Model.createContext}. */
+export interface ContextOptions {
+  /** The plan. Default: the model file's own `rys.layer_plan`, else none; `"none"` runs every layer once. */
+  repeatLayers?: PlanInput | undefined;
+  /** Context size in tokens, shared by the context's slots. Default: the model's, at most 4096. */
+  nCtx?: number | undefined;
+  /** Tokens handed to the model at once. A request stops between two batches. Default 512. */
+  nBatch?: number | undefined;
+  /** Tokens computed at once (ubatch). Default 512. */
+  nUbatch?: number | undefined;
+  /** Requests that run at once; more wait. Default 4. */
+  nParallel?: number | undefined;
+  /** Threads that compute. Default: the cores, at most 8. */
+  threads?: number | undefined;
+  /** Element type of the K cache. Default `"f16"`. */
+  cacheTypeK?: KvType | undefined;
+  /** Element type of the V cache. A quantised one turns flash attention on. Default `"f16"`. */
+  cacheTypeV?: KvType | undefined;
+  /** Flash attention. Default `"auto"`. */
+  flashAttention?: "on" | "off" | "auto" | undefined;
+  /** Full-size cache for sliding-window layers, which lets a prompt prefix be reused. Default false. */
+  swaFull?: boolean | undefined;
+  /** Jinja template in place of the model's own. */
+  chatTemplate?: string | undefined;
+  /** Speculative decoding. Default: none. */
+  speculative?: SpeculativeOptions | undefined;
+  /** LoRA adapters: paths, with a scale each. They reach every pass of a layer. */
+  lora?: { path: string; scale?: number }[] | undefined;
+  /** Drop the oldest tokens instead of stopping when the context is full. Default false. */
+  contextShift?: boolean | undefined;
+  /** MiB of RAM for prompts of other conversations. Default 0: none. */
+  cacheRamMib?: number | undefined;
+  /** Further flags of llama-server, as on its command line, e.g. `["--rope-scaling", "yarn"]`. */
+  args?: string[] | undefined;
+}
+
+/** Checks a whole number of an options object. */
+export function wholeNumber(name: string, value: number, min: number, max = 2 ** 31 - 1): number {
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new RangeError(`${name} must be a whole number in ${min}..${max}, not ${value}`);
+  }
+  return value;
+}
+
+function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
+  if (!of.includes(value)) throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
+  return value;
+}
+
+/** The number of threads to compute with, where nobody says. */
+export function defaultThreads(): number {
+  return Math.max(1, Math.min(8, navigator.hardwareConcurrency || 1));
+}
+
+/**
+ * llama-server's flags for a context.
+ *
+ * @param options What the caller asks for.
+ * @param nCtxTrain The model's own context size.
+ * @param file Makes a path readable for the engine and returns its name there.
+ */
+export function contextArgs(
+  options: ContextOptions,
+  nCtxTrain: number,
+  file: (path: string) => string,
+): string[] {
+  const args: string[] = [];
+  const add = (flag: string, value: string | number) => void args.push(flag, String(value));
+  const n = (name: keyof ContextOptions, fallback: number, min = 1) =>
+    wholeNumber(name, (options[name] as number | undefined) ?? fallback, min);
+  const nCtx = n("nCtx", Math.min(nCtxTrain || 4096, 4096));
+  const nBatch = n("nBatch", 512);
+  const nParallel = n("nParallel", 4);
+  const threads = n("threads", defaultThreads());
+  if (nParallel > 256) throw new RangeError(`nParallel must be at most 256, not ${nParallel}`);
+  add("-c", nCtx);
+  add("-b", nBatch);
+  add("-ub", Math.min(n("nUbatch", 512), nBatch));
+  add("-np", nParallel);
+  if (nParallel > 1) args.push("--kv-unified");
+  add("-t", threads);
+  add("-ctk", oneOf("cacheTypeK", options.cacheTypeK ?? "f16", KV_TYPES));
+  add("-ctv", oneOf("cacheTypeV", options.cacheTypeV ?? "f16", KV_TYPES));
+  add("-fa", oneOf("flashAttention", options.flashAttention ?? "auto", ["on", "off", "auto"]));
+  add("--cache-ram", wholeNumber("cacheRamMib", options.cacheRamMib ?? 0, -1));
+  if (options.swaFull) args.push("--swa-full");
+  args.push(options.contextShift ? "--context-shift" : "--no-context-shift");
+  if (options.chatTemplate !== undefined) add("--chat-template", options.chatTemplate);
+  if (options.lora?.length) {
+    add("--lora-scaled", options.lora.map(({ path, scale = 1 }) => `${file(path)}:${scale}`).join(","));
+  }
+  const spec = options.speculative;
+  if (spec) {
+    oneOf("speculative.type", spec.type, ["draft", "mtp", "ngram"]);
+    if (spec.type === "draft") {
+      if (!spec.model) throw new TypeError(`speculative.type "draft" needs speculative.model, a path`);
+      add("-md", file(spec.model));
+    }
+    add("--spec-type", { draft: "draft-simple", mtp: "draft-mtp", ngram: "ngram-simple" }[spec.type]);
+    if (spec.nMax !== undefined) add("--spec-draft-n-max", wholeNumber("speculative.nMax", spec.nMax, 1));
+  }
+  args.push(...options.args ?? []);
+  return args;
+}

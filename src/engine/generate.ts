@@ -1,0 +1,458 @@
+import { type EngineClient, EngineError } from "./client.ts";
+import { sseParser } from "./sse.ts";
+
+/** One message of a chat. */
+export interface ChatMessage {
+  /** Who speaks: `system`, `user`, `assistant`, `tool`. */
+  role: string;
+  /** What is said, or OpenAI's content parts. */
+  content: string | Record<string, unknown>[] | null;
+  /** Further fields of OpenAI's message, e.g. `tool_calls` and `tool_call_id`. */
+  [field: string]: unknown;
+}
+
+/** A token that could have come, and how likely it was. */
+export interface TokenLogprob {
+  /** Token id. */
+  id: number;
+  /** Its text; may be part of a character. */
+  token: string;
+  /** Natural logarithm of its probability. */
+  logprob: number;
+  /** The likeliest tokens in its place. */
+  top?: TokenLogprob[];
+}
+
+/** Why a generation ended: a stop string or end token, the length or context limit, tool calls, or a cancel. */
+export type FinishReason = "stop" | "length" | "tool_calls";
+
+/** What a generation cost, as llama.cpp measured it. */
+export interface Timings {
+  /** Prompt tokens that were computed (those from the cache are not). */
+  promptTokens: number;
+  /** Prompt tokens that were taken from the cache. */
+  cachedTokens: number;
+  /** Milliseconds for the prompt. */
+  promptMs: number;
+  /** Prompt tokens per second. */
+  promptPerSecond: number;
+  /** Tokens generated. */
+  predictedTokens: number;
+  /** Milliseconds for them. */
+  predictedMs: number;
+  /** Tokens per second. */
+  predictedPerSecond: number;
+  /** Tokens drafted, with speculative decoding. */
+  draftTokens?: number;
+  /** Drafted tokens that were right. */
+  draftAccepted?: number;
+}
+
+/** A part of the answer: whole characters of text, and at the end the reason for it. */
+export interface Piece {
+  /** Text, possibly empty. Never ends inside a character. */
+  text: string;
+  /** Thoughts of a reasoning model, where its template tells them apart (chat only). */
+  reasoning?: string;
+  /** Tokens this text was made from. */
+  tokens: number[];
+  /** Their probabilities, when `logprobs` was asked for. */
+  logprobs?: TokenLogprob[];
+  /** Tool calls of a chat answer, in OpenAI's streaming form. */
+  toolCalls?: Record<string, unknown>[];
+  /** Set on the last piece. */
+  finishReason?: FinishReason;
+  /** The end of the whole generation; on the last piece. */
+  end?: GenerationEnd;
+}
+
+/** What is known when a generation has ended. */
+export interface GenerationEnd {
+  /** Why it ended. */
+  finishReason: FinishReason;
+  /** The stop string that ended it, or "". */
+  stoppingWord: string;
+  /** Tokens of the prompt. */
+  nPrompt: number;
+  /** Tokens generated. */
+  nGenerated: number;
+  /** The seed that was used. */
+  seed: number;
+  /** What it cost. */
+  timings: Timings;
+}
+
+/** A whole answer. */
+export interface Completion extends GenerationEnd {
+  /** All text. */
+  text: string;
+  /** All thoughts, or "". */
+  reasoning: string;
+  /** All tokens. */
+  tokens: number[];
+  /** Their probabilities, when `logprobs` was asked for. */
+  logprobs?: TokenLogprob[];
+  /** Tool calls in OpenAI's form. */
+  toolCalls: Record<string, unknown>[];
+}
+
+/** Options of {@linkcode Context.generate}. Where one is left out, llama-server's default holds. */
+export interface GenerateOptions {
+  /** Tokens to generate at most. Default: until the model ends or the context is full. */
+  maxTokens?: number | undefined;
+  /** Temperature; 0 takes the likeliest token. Default 0.8. */
+  temperature?: number | undefined;
+  /** Seed of the sampler. Default: a random one, told at the end. */
+  seed?: number | undefined;
+  /** Strings that end the answer; they are not part of it. */
+  stop?: string | string[] | undefined;
+  /** Keep the K likeliest tokens. Default 40; 0 keeps all. */
+  topK?: number | undefined;
+  /** Keep the likeliest tokens up to this much probability. Default 0.95. */
+  topP?: number | undefined;
+  /** Keep tokens at least this likely, relative to the likeliest. Default 0.05. */
+  minP?: number | undefined;
+  /** Penalty on repeated tokens. Default 1: none. */
+  repeatPenalty?: number | undefined;
+  /** Tokens that `repeatPenalty` looks back. Default 64. */
+  repeatLastN?: number | undefined;
+  /** OpenAI's presence penalty. Default 0. */
+  presencePenalty?: number | undefined;
+  /** OpenAI's frequency penalty. Default 0. */
+  frequencyPenalty?: number | undefined;
+  /** A GBNF grammar that the answer follows. */
+  grammar?: string | undefined;
+  /** A JSON schema that the answer follows. */
+  jsonSchema?: Record<string, unknown> | boolean | undefined;
+  /** Give this many likely tokens for each place. */
+  logprobs?: number | undefined;
+  /** Keep going over the model's end token. Default false. */
+  ignoreEos?: boolean | undefined;
+  /** Reuse what the last prompt of the slot has in common. Default true. */
+  cachePrompt?: boolean | undefined;
+  /** Tools in OpenAI's form (chat only). */
+  tools?: Record<string, unknown>[] | undefined;
+  /** OpenAI's `tool_choice` (chat only). */
+  toolChoice?: string | Record<string, unknown> | undefined;
+  /** Further fields of llama-server's request, in its own names. */
+  extra?: Record<string, unknown> | undefined;
+  /** Stops the generation within one token or one micro-batch; the iteration then throws the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/** What to continue: text, tokens, or a chat to answer. */
+export type Prompt = string | readonly number[] | readonly ChatMessage[];
+
+function isChat(prompt: Prompt): prompt is readonly ChatMessage[] {
+  return Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] === "object";
+}
+
+/** The JSON body of llama-server's request, and the route it goes to. */
+export function requestBody(
+  prompt: Prompt,
+  options: GenerateOptions,
+): { path: string; body: Record<string, unknown>; chat: boolean; seed: number } {
+  const chat = isChat(prompt);
+  if (!chat && typeof prompt !== "string" && !Array.isArray(prompt)) {
+    throw new TypeError("The prompt must be a string, a list of tokens, or a list of messages");
+  }
+  const seed = options.seed === undefined || options.seed === -1
+    ? crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1
+    : options.seed;
+  if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff) {
+    throw new RangeError(`seed must be a whole number in 0..4294967295, not ${seed}`);
+  }
+  if (options.grammar !== undefined && options.jsonSchema !== undefined) {
+    throw new TypeError("grammar and jsonSchema exclude each other");
+  }
+  const body: Record<string, unknown> = { stream: true, seed, return_tokens: true };
+  const put = (key: string, value: unknown) => {
+    if (value !== undefined) body[key] = value;
+  };
+  put("n_predict", options.maxTokens);
+  put("temperature", options.temperature);
+  put("top_k", options.topK);
+  put("top_p", options.topP);
+  put("min_p", options.minP);
+  put("repeat_penalty", options.repeatPenalty);
+  put("repeat_last_n", options.repeatLastN);
+  put("presence_penalty", options.presencePenalty);
+  put("frequency_penalty", options.frequencyPenalty);
+  put("grammar", options.grammar);
+  put("json_schema", options.jsonSchema);
+  put("ignore_eos", options.ignoreEos);
+  put("cache_prompt", options.cachePrompt);
+  if (options.stop !== undefined) {
+    const stop = [options.stop].flat();
+    if (stop.some((s) => typeof s !== "string")) throw new TypeError("stop must be a string or a list of strings");
+    put("stop", stop);
+  }
+  if (options.maxTokens !== undefined && (!Number.isInteger(options.maxTokens) || options.maxTokens < -1)) {
+    throw new RangeError(`maxTokens must be a whole number, or -1 for no limit, not ${options.maxTokens}`);
+  }
+  if (chat) {
+    put("messages", prompt);
+    put("tools", options.tools);
+    put("tool_choice", options.toolChoice);
+    if (options.maxTokens !== undefined) put("max_tokens", options.maxTokens);
+    if (options.logprobs) Object.assign(body, { logprobs: true, top_logprobs: options.logprobs });
+    body.verbose = true; // carries tokens and timings beside OpenAI's fields
+  } else {
+    put("prompt", prompt);
+    if (options.logprobs) put("n_probs", options.logprobs);
+  }
+  return { path: chat ? "/v1/chat/completions" : "/completion", body: { ...body, ...options.extra }, chat, seed };
+}
+
+// The shapes of llama-server's answers, as far as they are read here.
+interface RawProb {
+  id: number;
+  token: string;
+  logprob: number;
+  top_logprobs?: RawProb[];
+}
+interface RawTimings {
+  cache_n?: number;
+  prompt_n: number;
+  prompt_ms: number;
+  prompt_per_second: number;
+  predicted_n: number;
+  predicted_ms: number;
+  predicted_per_second: number;
+  draft_n?: number;
+  draft_n_accepted?: number;
+}
+interface RawPiece {
+  content: string;
+  tokens: number[];
+  stop: boolean;
+  stop_type?: string;
+  stopping_word?: string;
+  tokens_predicted: number;
+  tokens_evaluated: number;
+  timings?: RawTimings;
+  completion_probabilities?: RawProb[];
+}
+interface RawChunk {
+  choices?: {
+    finish_reason: FinishReason | null;
+    delta: { content?: string | null; reasoning_content?: string; tool_calls?: Record<string, unknown>[] };
+    logprobs?: { content?: RawProb[] } | null;
+  }[];
+  __verbose?: RawPiece;
+}
+interface RawError {
+  error: { message: string; type: string; code: number; [field: string]: unknown };
+}
+
+const toLogprob = (p: RawProb): TokenLogprob => ({
+  id: p.id,
+  token: p.token,
+  logprob: p.logprob,
+  ...(p.top_logprobs ? { top: p.top_logprobs.map(toLogprob) } : {}),
+});
+
+const toTimings = (t: RawTimings): Timings => ({
+  promptTokens: t.prompt_n,
+  cachedTokens: t.cache_n ?? 0,
+  promptMs: t.prompt_ms,
+  promptPerSecond: t.prompt_per_second,
+  predictedTokens: t.predicted_n,
+  predictedMs: t.predicted_ms,
+  predictedPerSecond: t.predicted_per_second,
+  ...(t.draft_n !== undefined ? { draftTokens: t.draft_n, draftAccepted: t.draft_n_accepted ?? 0 } : {}),
+});
+
+/** llama-server's error object as an exception. */
+export function toEngineError(raw: unknown, status: number): EngineError {
+  const error = (raw as Partial<RawError> | null)?.error;
+  const { message = `HTTP ${status}`, type, code, ...details } = error ?? {};
+  return new EngineError(message, {
+    status: typeof code === "number" ? code : status,
+    ...(typeof type === "string" ? { type } : {}),
+    ...(Object.keys(details).length ? { details } : {}),
+  });
+}
+
+/**
+ * A generation under way. Iterate it for pieces, or await {@linkcode Generation.completion} for the whole answer; either
+ * starts it, once. Leaving the loop early cancels it.
+ */
+export class Generation implements AsyncIterable<Piece> {
+  readonly #run: () => AsyncGenerator<Piece, void, void>;
+  #started = false;
+
+  /** @param run Starts the request. */
+  constructor(run: () => AsyncGenerator<Piece, void, void>) {
+    this.#run = run;
+  }
+
+  /** Iterates the pieces. */
+  [Symbol.asyncIterator](): AsyncGenerator<Piece, void, void> {
+    if (this.#started) throw new TypeError("A generation can be iterated only once");
+    this.#started = true;
+    return this.#run();
+  }
+
+  /** Runs to the end and returns the whole answer. */
+  async completion(): Promise<Completion> {
+    let text = "";
+    let reasoning = "";
+    const tokens: number[] = [];
+    const logprobs: TokenLogprob[] = [];
+    const toolCalls: Record<string, unknown>[] = [];
+    let end: GenerationEnd | undefined;
+    for await (const piece of this) {
+      text += piece.text;
+      reasoning += piece.reasoning ?? "";
+      tokens.push(...piece.tokens);
+      logprobs.push(...piece.logprobs ?? []);
+      mergeToolCalls(toolCalls, piece.toolCalls ?? []);
+      end = piece.end ?? end;
+    }
+    return { text, reasoning, tokens, toolCalls, ...(logprobs.length ? { logprobs } : {}), ...end! };
+  }
+
+  /** Runs to the end and returns the text. */
+  async text(): Promise<string> {
+    return (await this.completion()).text;
+  }
+}
+
+/** Adds the deltas of OpenAI's streaming form to the calls so far. */
+function mergeToolCalls(calls: Record<string, unknown>[], deltas: Record<string, unknown>[]): void {
+  for (const delta of deltas) {
+    const index = Number(delta.index ?? calls.length);
+    const call = calls[index] ??= {};
+    for (const [key, value] of Object.entries(delta)) {
+      if (key === "index") continue;
+      if (key === "function") {
+        const target = (call.function ??= {}) as Record<string, string>;
+        for (const [k, v] of Object.entries(value as Record<string, string>)) target[k] = (target[k] ?? "") + v;
+      } else call[key] = value;
+    }
+  }
+}
+
+/** Sends the request and yields its pieces. */
+export async function* runGeneration(
+  client: EngineClient,
+  context: number,
+  request: ReturnType<typeof requestBody>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Piece, void, void> {
+  signal?.throwIfAborted();
+  const stop = new AbortController();
+  const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
+  const queue: Piece[] = [];
+  let wake = Promise.withResolvers<void>();
+  let done = false;
+  let status = 200;
+  let failure: Error | undefined;
+  let plain = "";
+  const parse = sseParser();
+  const reader = request.chat ? chatReader(request.seed) : completionReader(request.seed);
+  const body = new TextEncoder().encode(JSON.stringify(request.body));
+
+  const finished = client.call(
+    { fn: "context_request", context, method: "POST", path: request.path, query: "", body, cancel: 0 },
+    {
+      head: (code) => status = code,
+      chunk(bytes) {
+        try {
+          if (status !== 200) plain += new TextDecoder().decode(bytes);
+          else {
+            for (const object of parse(bytes)) {
+              if (isError(object)) throw toEngineError(object, 500);
+              queue.push(...reader(object));
+            }
+          }
+        } catch (error) {
+          failure ??= error as Error;
+        }
+        wake.resolve();
+      },
+    },
+    both,
+  ).then(
+    ({ handle: stopped }) => {
+      if (status !== 200) failure ??= toEngineError(parseJson(plain), status);
+      else if (stopped && !both.aborted) failure ??= new EngineError("The context was disposed of during the generation");
+    },
+    (error) => void (failure ??= error),
+  ).finally(() => {
+    done = true;
+    wake.resolve();
+  });
+
+  try {
+    while (true) {
+      while (queue.length) yield queue.shift()!;
+      if (failure || done) break;
+      await wake.promise;
+      wake = Promise.withResolvers();
+    }
+    while (queue.length) yield queue.shift()!;
+    await finished;
+    signal?.throwIfAborted();
+    if (failure) throw failure;
+  } finally {
+    stop.abort();
+    await finished;
+  }
+}
+
+const isError = (object: unknown): object is RawError =>
+  typeof object === "object" && object !== null && "error" in object;
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function endOf(raw: RawPiece, seed: number, finishReason: FinishReason): GenerationEnd {
+  return {
+    finishReason,
+    stoppingWord: raw.stopping_word ?? "",
+    nPrompt: raw.tokens_evaluated,
+    nGenerated: raw.tokens_predicted,
+    seed,
+    timings: toTimings(raw.timings!),
+  };
+}
+
+function completionReader(seed: number): (object: unknown) => Piece[] {
+  return (object) => {
+    const raw = object as RawPiece;
+    const piece: Piece = { text: raw.content, tokens: raw.tokens ?? [] };
+    if (raw.completion_probabilities) piece.logprobs = raw.completion_probabilities.map(toLogprob);
+    if (raw.stop) {
+      piece.finishReason = raw.stop_type === "limit" ? "length" : "stop";
+      piece.end = endOf(raw, seed, piece.finishReason);
+    }
+    return [piece];
+  };
+}
+
+function chatReader(seed: number): (object: unknown) => Piece[] {
+  let last: RawPiece | undefined;
+  return (object) => {
+    const raw = object as RawChunk;
+    if (raw.__verbose) last = raw.__verbose;
+    const choice = raw.choices?.[0];
+    if (!choice) return [];
+    const { content, reasoning_content, tool_calls } = choice.delta;
+    const piece: Piece = { text: content ?? "", tokens: raw.__verbose?.stop ? [] : raw.__verbose?.tokens ?? [] };
+    if (reasoning_content) piece.reasoning = reasoning_content;
+    if (tool_calls) piece.toolCalls = tool_calls;
+    if (choice.logprobs?.content) piece.logprobs = choice.logprobs.content.map(toLogprob);
+    if (choice.finish_reason && last) {
+      piece.finishReason = choice.finish_reason;
+      piece.end = endOf(last, seed, choice.finish_reason);
+    }
+    return [piece];
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * The engine: models, contexts with their own plans, generations.
+ *
+ * @module
+ */
+
+export { EngineError } from "./client.ts";
+export type { ContextOptions, KvType, PlanInput, SpeculativeOptions } from "./context_options.ts";
+export {
+  type ChatMessage,
+  type Completion,
+  type FinishReason,
+  type GenerateOptions,
+  Generation,
+  type GenerationEnd,
+  type Piece,
+  type Prompt,
+  type Timings,
+  type TokenLogprob,
+} from "./generate.ts";
+export {
+  Context,
+  type ContextInfo,
+  type LoadModelOptions,
+  loadModel,
+  type LogLevel,
+  type Logits,
+  Model,
+  type ModelInfo,
+} from "./model.ts";
+export type { ModelSource } from "./source.ts";

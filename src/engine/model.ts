@@ -1,0 +1,621 @@
+import {
+  type EffectivePlan,
+  expandPlan,
+  packPlan,
+  type Plan,
+  planHashHex,
+  readPlan,
+} from "../plan/mod.ts";
+import { type CallEvents, EngineClient, EngineError } from "./client.ts";
+import { type ContextOptions, contextArgs, defaultThreads, type PlanInput, wholeNumber } from "./context_options.ts";
+import {
+  type ChatMessage,
+  type GenerateOptions,
+  Generation,
+  type Prompt,
+  requestBody,
+  runGeneration,
+  toEngineError,
+} from "./generate.ts";
+import type { EngineCall } from "./protocol.ts";
+import { type ModelSource, openSources, pathSource } from "./source.ts";
+
+/** Options of {@linkcode loadModel}. */
+export interface LoadModelOptions {
+  /** Told how much is loaded, 0 to 1. */
+  onProgress?: ((fraction: number) => void) | undefined;
+  /** Stops the loading; the promise then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** Receives llama.cpp's log lines. */
+  onLog?: ((level: LogLevel, line: string) => void) | undefined;
+  /** How much llama.cpp logs: 1 errors, 2 warnings, 3 information, 4 trace, 5 debug. Default 2; 3 with `onLog`. */
+  verbosity?: number | undefined;
+  /** Folder of the built WASM, with a slash at its end. Default: the package's own `wasm/dist/`. */
+  dist?: URL | undefined;
+  /** Further flags of llama-server that concern the model, e.g. `["--override-kv", "..."]`. */
+  args?: string[] | undefined;
+}
+
+/** Weight of a log line. */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** What a loaded model says of itself. */
+export interface ModelInfo {
+  /** `general.architecture`. */
+  arch: string;
+  /** `general.name`, or "". */
+  name: string;
+  /** llama.cpp's description: type, size, quantisation. */
+  desc: string;
+  /** Trunk layers. */
+  nLayer: number;
+  /** Next-token (MTP) layers after them. */
+  nLayerNextn: number;
+  /** Context size it was trained with, in tokens. */
+  nCtxTrain: number;
+  /** Embedding width. */
+  nEmbd: number;
+  /** Vocabulary size. */
+  nVocab: number;
+  /** Parameters. */
+  nParams: number;
+  /** Bytes of weights. */
+  modelBytes: number;
+  /** Begin-of-text token, or null. */
+  bos: number | null;
+  /** End-of-text token, or null. */
+  eos: number | null;
+  /** Whether it has a tokenizer. */
+  hasTokenizer: boolean;
+  /** Whether it has a chat template. */
+  hasChatTemplate: boolean;
+  /** The file's own plan (`rys.layer_plan`), or "". */
+  layerPlan: string;
+}
+
+/** What a context holds, as allocated. */
+export interface ContextInfo {
+  /** The plan that runs, read back from the engine. */
+  plan: EffectivePlan;
+  /** Hash of the plan, 16 hex digits; a saved state carries it. */
+  planHash: string;
+  /** Context size in tokens. */
+  nCtx: number;
+  /** Context size of one request, in tokens. */
+  nCtxSeq: number;
+  /** Tokens handed to the model at once. */
+  nBatch: number;
+  /** Tokens computed at once. */
+  nUbatch: number;
+  /** Requests that run at once. */
+  nParallel: number;
+  /** Threads that compute. */
+  threads: number;
+  /** Bytes of attention cache. */
+  kvBytes: number;
+  /** Bytes of recurrent state. */
+  recurrentBytes: number;
+  /** Bytes of scratch buffers. */
+  computeBytes: number;
+  /** Bytes of weights that the context reads: the model's own, whatever the plan. */
+  modelBytes: number;
+}
+
+/** Logits of every token of a prompt. */
+export interface Logits {
+  /** Tokens of the prompt. */
+  tokens: number[];
+  /** Vocabulary size. */
+  nVocab: number;
+  /** Row-major [tokens.length, nVocab]. */
+  data: Float32Array<ArrayBuffer>;
+  /** The plan that ran. */
+  plan: EffectivePlan;
+}
+
+interface RawModel {
+  arch: string;
+  name: string;
+  desc: string;
+  n_layer: number;
+  n_layer_nextn: number;
+  n_ctx_train: number;
+  n_embd: number;
+  n_vocab: number;
+  n_params: number;
+  model_bytes: number;
+  vocab_type: number;
+  bos: number | null;
+  eos: number | null;
+  has_chat_template: boolean;
+  layer_plan: string;
+}
+
+interface RawContext {
+  n_ctx: number;
+  n_ctx_seq: number;
+  n_batch: number;
+  n_ubatch: number;
+  n_seq_max: number;
+  n_threads: number;
+  layers: number[];
+  plan_hash: string;
+  kv_bytes: number;
+  recurrent_bytes: number;
+  compute_bytes: number;
+  model_bytes: number;
+}
+
+const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn", 4: "error" };
+
+/**
+ * Loads a GGUF model. Its weights are held once, however many contexts run on it.
+ *
+ * @param source A path (of any shard of a split model), a `file:` URL, a `Blob`, or the file's bytes.
+ * @param options Progress, cancel, logging.
+ * @returns The model; dispose of it, or hold it with `await using`.
+ * @throws {GgufError} If the file is no GGUF, is cut, or says something impossible.
+ * @throws {EngineError} If the WASM is not built, or llama.cpp cannot load the model.
+ *
+ * @example
+ * ```ts
+ * import { loadModel } from "@rys/edge";
+ * import { assert } from "@std/assert";
+ *
+ * await using model = await loadModel("models/demo.gguf");
+ * await using context = await model.createContext({ repeatLayers: "26,34", nCtx: 512 });
+ * let text = "";
+ * for await (const piece of context.generate("Once upon a time", { maxTokens: 8, temperature: 0 })) text += piece.text;
+ * assert(text.length > 0);
+ * ```
+ */
+export async function loadModel(source: ModelSource, options: LoadModelOptions = {}): Promise<Model> {
+  options.signal?.throwIfAborted();
+  const sources = await openSources(source);
+  const { onLog } = options;
+  const client = await EngineClient.start({
+    dist: options.dist ?? new URL("../../wasm/dist/", import.meta.url),
+    verbosity: options.verbosity ?? (onLog ? 3 : 2),
+    threads: defaultThreads() + 3,
+    ...(onLog ? { onLog: (level, line) => onLog(LOG_LEVELS[level] ?? "info", line.trimEnd()) } : {}),
+  });
+  try {
+    const names = sources.map((s) => client.addFile(s));
+    const events: CallEvents = {};
+    if (options.onProgress) events.progress = (mille) => options.onProgress!(mille / 1000);
+    const call: EngineCall = {
+      fn: "model_load",
+      options: { path: names[0]!, args: options.args ?? [] },
+      cancel: 0,
+    };
+    const { handle, text } = await client.call(call, events, options.signal);
+    return new Model(client, handle, JSON.parse(text));
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+/** A loaded model. Made by {@linkcode loadModel}. */
+export class Model implements AsyncDisposable {
+  /** What the model says of itself. */
+  readonly info: ModelInfo;
+  readonly #client: EngineClient;
+  readonly #handle: number;
+  readonly #contexts = new Set<Context>();
+
+  /** Use {@linkcode loadModel}. */
+  constructor(client: EngineClient, handle: number, raw: RawModel) {
+    this.#client = client;
+    this.#handle = handle;
+    this.info = {
+      arch: raw.arch,
+      name: raw.name,
+      desc: raw.desc,
+      nLayer: raw.n_layer,
+      nLayerNextn: raw.n_layer_nextn,
+      nCtxTrain: raw.n_ctx_train,
+      nEmbd: raw.n_embd,
+      nVocab: raw.n_vocab,
+      nParams: raw.n_params,
+      modelBytes: raw.model_bytes,
+      bos: raw.bos,
+      eos: raw.eos,
+      hasTokenizer: raw.vocab_type !== 0,
+      hasChatTemplate: raw.has_chat_template,
+      layerPlan: raw.layer_plan,
+    };
+  }
+
+  /**
+   * Expands a plan on this model, without making a context.
+   *
+   * @param repeatLayers The plan. Default: the model file's own, else none.
+   * @throws {SyntaxError | RangeError | TypeError} If the plan is malformed or does not fit the model.
+   */
+  expandPlan(repeatLayers?: PlanInput): EffectivePlan {
+    return this.#plan(repeatLayers).effective;
+  }
+
+  #plan(input: PlanInput | undefined): { plan: Plan; effective: EffectivePlan } {
+    const { nLayer, nLayerNextn: nextn, layerPlan } = this.info;
+    const plan = readPlan(input ?? (layerPlan || "none"), { nLayer });
+    return { plan, effective: expandPlan(plan, nLayer, { nextn }) };
+  }
+
+  /**
+   * Makes a context: a plan, a KV cache, and a place where requests run. Any number of them work side by side on one
+   * model, each with its own plan; weights are shared.
+   *
+   * @param options Plan, sizes, cache types, threads.
+   * @throws {SyntaxError | RangeError | TypeError} If the plan or an option is wrong.
+   * @throws {EngineError} If the architecture cannot run the plan, or there is not enough memory.
+   */
+  async createContext(options: ContextOptions = {}): Promise<Context> {
+    const { plan, effective } = this.#plan(options.repeatLayers);
+    const args = contextArgs(options, this.info.nCtxTrain, (path) => this.#client.addFile(pathSource(path)));
+    const { kind, words } = packPlan(plan);
+    const create = async (extra: string[]) => {
+      const { handle, text } = await this.#client.call({
+        fn: "context_create",
+        model: this.#handle,
+        options: { args: [...args, ...extra], alias: this.info.name || "model" },
+        kind,
+        words,
+      });
+      return { handle, info: contextInfo(JSON.parse(text), effective) };
+    };
+    const context = new Context(this, this.#client, await create([]), create, options, () => {
+      this.#contexts.delete(context);
+    });
+    this.#contexts.add(context);
+    return context;
+  }
+
+  /**
+   * Splits text into tokens.
+   *
+   * @param text The text.
+   * @param options `addSpecial` (default true) adds the model's begin/end tokens, `parseSpecial` (default true) reads
+   * control tokens in the text.
+   */
+  async tokenize(
+    text: string,
+    options: { addSpecial?: boolean; parseSpecial?: boolean } = {},
+  ): Promise<number[]> {
+    const { addSpecial = true, parseSpecial = true } = options;
+    const call = { do: "tokenize", text, add_special: addSpecial, parse_special: parseSpecial };
+    return (await this.#modelCall<{ tokens: number[] }>(call)).tokens;
+  }
+
+  /**
+   * Joins tokens into text.
+   *
+   * @param tokens Token ids.
+   * @param options `special` (default true) shows control tokens.
+   * @throws {EngineError} If a token is outside the vocabulary.
+   */
+  async detokenize(tokens: readonly number[], options: { special?: boolean } = {}): Promise<string> {
+    const call = { do: "detokenize", tokens, special: options.special ?? true };
+    return (await this.#modelCall<{ text: string }>(call)).text;
+  }
+
+  async #modelCall<T>(call: unknown): Promise<T> {
+    const { text } = await this.#client.call({ fn: "model_call", model: this.#handle, call });
+    return JSON.parse(text);
+  }
+
+  /**
+   * Logits of every token of a prompt, in one pass on a context of its own that is freed after it.
+   *
+   * @param prompt Text or tokens; at least one token.
+   * @param options Plan, cache types, threads, `signal`.
+   * @returns Rows of `nVocab` 32-bit floats.
+   */
+  async logits(
+    prompt: string | readonly number[],
+    options: ContextOptions & { signal?: AbortSignal } = {},
+  ): Promise<Logits> {
+    const { plan, effective } = this.#plan(options.repeatLayers);
+    const tokens = typeof prompt === "string" ? await this.tokenize(prompt) : [...prompt];
+    if (tokens.length === 0) throw new RangeError("The prompt has no tokens");
+    for (const token of tokens) wholeNumber("token", token, 0, this.info.nVocab - 1);
+    const { nVocab } = this.info;
+    const data = new Float32Array(tokens.length * nVocab);
+    const bytes = new Uint8Array(data.buffer);
+    let at = 0;
+    const args = contextArgs(options, tokens.length, (path) => this.#client.addFile(pathSource(path)));
+    const { text } = await this.#client.call(
+      {
+        fn: "logits_eval",
+        model: this.#handle,
+        options: { args },
+        ...packPlan(plan),
+        tokens: Int32Array.from(tokens),
+        cancel: 0,
+      },
+      {
+        chunk(part) {
+          bytes.set(part, at);
+          at += part.length;
+        },
+      },
+      options.signal,
+    );
+    const info = contextInfo(JSON.parse(text), effective);
+    return { tokens, nVocab, data, plan: info.plan };
+  }
+
+  /** Bytes of memory that the engine has taken from the host: weights, caches, scratch. */
+  heapBytes(): Promise<number> {
+    return this.#client.heapBytes();
+  }
+
+  /** True when {@linkcode Model.dispose} was called or the engine's instance is gone. */
+  get disposed(): boolean {
+    return this.#disposing !== undefined || this.#client.gone !== undefined;
+  }
+
+  #disposing: Promise<void> | undefined;
+
+  /** Stops what runs, frees contexts and weights, ends the Worker. Harmless a second time. */
+  dispose(): Promise<void> {
+    return this.#disposing ??= (async () => {
+      await Promise.allSettled([...this.#contexts].map((context) => context.dispose()));
+      await this.#client.call({ fn: "model_free", model: this.#handle }).catch(() => {});
+      await this.#client.close();
+    })();
+  }
+
+  /** Same as {@linkcode Model.dispose}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+}
+
+function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
+  // The two halves expand on their own; running another plan than the one that was shown would be worse than stopping.
+  if (raw.layers.join() !== plan.layers.join() || raw.plan_hash !== planHashHex(plan.layers)) {
+    throw new EngineError(
+      `The engine runs layers ${raw.layers.join()}, the plan "${plan.spec}" says ${plan.layers.join()}`,
+    );
+  }
+  return {
+    plan,
+    planHash: raw.plan_hash,
+    nCtx: raw.n_ctx,
+    nCtxSeq: raw.n_ctx_seq,
+    nBatch: raw.n_batch,
+    nUbatch: raw.n_ubatch,
+    nParallel: raw.n_seq_max,
+    threads: raw.n_threads,
+    kvBytes: raw.kv_bytes,
+    recurrentBytes: raw.recurrent_bytes,
+    computeBytes: raw.compute_bytes,
+    modelBytes: raw.model_bytes,
+  };
+}
+
+interface Serving {
+  handle: number;
+  info: ContextInfo;
+}
+
+/** A context with its own plan. Made by {@linkcode Model.createContext}. */
+export class Context implements AsyncDisposable {
+  /** What the context holds. */
+  readonly info: ContextInfo;
+  /** The model it runs on. */
+  readonly model: Model;
+  readonly #client: EngineClient;
+  readonly #handle: number;
+  readonly #create: (extra: string[]) => Promise<Serving>;
+  readonly #options: ContextOptions;
+  readonly #onDispose: () => void;
+  #embedding: Promise<Serving> | undefined;
+  #nextState = 1;
+
+  /** Use {@linkcode Model.createContext}. */
+  constructor(
+    model: Model,
+    client: EngineClient,
+    serving: Serving,
+    create: (extra: string[]) => Promise<Serving>,
+    options: ContextOptions,
+    onDispose: () => void,
+  ) {
+    this.model = model;
+    this.info = serving.info;
+    this.#client = client;
+    this.#handle = serving.handle;
+    this.#create = create;
+    this.#options = options;
+    this.#onDispose = onDispose;
+  }
+
+  /**
+   * Continues a text or tokens, or answers a chat. Several generations at once are batched, up to `nParallel`.
+   *
+   * @param prompt Text, tokens, or messages (the model's chat template is applied).
+   * @param options Length, sampling, grammar, stop strings, cancel.
+   * @returns An iterable of pieces; nothing runs before it is iterated.
+   * @throws {TypeError | RangeError} If an option is wrong.
+   *
+   * The iteration throws {@linkcode EngineError} where llama-server would answer with an error, e.g. `type`
+   * `"exceed_context_size_error"` with `details.n_prompt_tokens` and `details.n_ctx`.
+   */
+  generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
+    const request = requestBody(prompt, options);
+    return new Generation(() => {
+      this.#check();
+      return runGeneration(this.#client, this.#handle, request, options.signal);
+    });
+  }
+
+  /**
+   * One request to llama-server's own handlers, as `POST path` with a JSON body (or `GET` without one).
+   *
+   * @param path Route, e.g. `/v1/chat/completions`, with a query if it takes one.
+   * @param body The request.
+   * @param options `signal`; `onChunk` receives the body as it comes (server-sent events when `stream` is true).
+   * @returns Status, content type, and the body unless `onChunk` took it.
+   */
+  async request(
+    path: string,
+    body?: unknown,
+    options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void } = {},
+  ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
+    this.#check();
+    return await this.#request(this.#handle, path, body, options);
+  }
+
+  async #request(
+    context: number,
+    path: string,
+    body: unknown,
+    options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void },
+  ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
+    const [route, query = ""] = path.split("?", 2) as [string, string?];
+    let status = 500;
+    let contentType = "";
+    const parts: Uint8Array[] = [];
+    await this.#client.call(
+      {
+        fn: "context_request",
+        context,
+        method: body === undefined ? "GET" : "POST",
+        path: route,
+        query,
+        body: new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body)),
+        cancel: 0,
+      },
+      {
+        head: (code, type) => [status, contentType] = [code, type],
+        chunk: options.onChunk ?? ((bytes) => parts.push(bytes)),
+      },
+      options.signal,
+    );
+    options.signal?.throwIfAborted();
+    return { status, contentType, body: new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer()) };
+  }
+
+  async #json<T>(context: number, path: string, body?: unknown): Promise<T> {
+    const response = await this.#request(context, path, body, {});
+    const object = JSON.parse(new TextDecoder().decode(response.body) || "null");
+    if (response.status !== 200) throw toEngineError(object, response.status);
+    return object;
+  }
+
+  /** See {@linkcode Model.tokenize}. */
+  tokenize(text: string, options: { addSpecial?: boolean; parseSpecial?: boolean } = {}): Promise<number[]> {
+    return this.model.tokenize(text, options);
+  }
+
+  /** See {@linkcode Model.detokenize}. */
+  detokenize(tokens: readonly number[], options: { special?: boolean } = {}): Promise<string> {
+    return this.model.detokenize(tokens, options);
+  }
+
+  /**
+   * The prompt that a chat becomes by the model's template.
+   *
+   * @param messages The chat.
+   * @param options `tools`, and llama-server's further fields in `extra`.
+   */
+  async applyTemplate(
+    messages: readonly ChatMessage[],
+    options: { tools?: Record<string, unknown>[]; extra?: Record<string, unknown> } = {},
+  ): Promise<string> {
+    this.#check();
+    const body = { messages, ...(options.tools ? { tools: options.tools } : {}), ...options.extra };
+    return (await this.#json<{ prompt: string }>(this.#handle, "/apply-template", body)).prompt;
+  }
+
+  /**
+   * Embeddings of texts, under this context's plan. The first call makes a second context for them.
+   *
+   * @param input One text or several.
+   * @returns One vector for each text, of length `model.info.nEmbd`, with Euclidean norm 1.
+   */
+  async embed(input: string | readonly string[]): Promise<Float32Array[]> {
+    this.#check();
+    const serving = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
+    const texts = [input].flat();
+    const { data } = await this.#json<{ data: { index: number; embedding: number[] }[] }>(
+      serving.handle,
+      "/v1/embeddings",
+      { input: texts },
+    );
+    return data.toSorted((a, b) => a.index - b.index).map((d) => Float32Array.from(d.embedding));
+  }
+
+  /** See {@linkcode Model.logits}; runs this context's plan. */
+  logits(prompt: string | readonly number[], options: { signal?: AbortSignal } = {}): ReturnType<Model["logits"]> {
+    this.#check();
+    return this.model.logits(prompt, { ...this.#options, ...options });
+  }
+
+  /**
+   * The state of one slot: its tokens, its cache, and the hash of the plan.
+   *
+   * @param slot Which of the `nParallel` slots. Default 0.
+   */
+  async saveState(slot = 0): Promise<Uint8Array> {
+    this.#check();
+    const filename = `state-${this.#handle}-${this.#nextState++}`;
+    await this.#json(this.#handle, `/slots/${this.#slot(slot)}?action=save`, { filename });
+    const bytes = await this.#client.takeMem(filename);
+    if (!bytes) throw new EngineError("The state could not be saved");
+    return bytes;
+  }
+
+  /**
+   * Puts a saved state into a slot. A prompt that begins with its tokens then continues from there.
+   *
+   * @param state What {@linkcode Context.saveState} gave, of a context with the same plan, model and cache types.
+   * @param slot Which slot. Default 0.
+   * @throws {EngineError} If the state is of another plan, model or form.
+   */
+  async loadState(state: Uint8Array, slot = 0): Promise<void> {
+    this.#check();
+    const filename = `state-${this.#handle}-${this.#nextState++}`;
+    await this.#client.putMem(filename, state);
+    try {
+      await this.#json(this.#handle, `/slots/${this.#slot(slot)}?action=restore`, { filename });
+    } finally {
+      await this.#client.takeMem(filename).catch(() => {});
+    }
+  }
+
+  #slot(slot: number): number {
+    return wholeNumber("slot", slot, 0, this.info.nParallel - 1);
+  }
+
+  #check(): void {
+    if (this.#client.gone) throw this.#client.gone;
+    if (this.#disposing) throw new EngineError("The context is disposed");
+  }
+
+  #disposing: Promise<void> | undefined;
+
+  /** True when {@linkcode Context.dispose} was called or the engine's instance is gone. */
+  get disposed(): boolean {
+    return this.#disposing !== undefined || this.#client.gone !== undefined;
+  }
+
+  /** Stops the context's requests and frees it; the model stays. Harmless a second time. */
+  dispose(): Promise<void> {
+    return this.#disposing ??= (async () => {
+      this.#onDispose();
+      const embedding = await this.#embedding?.catch(() => undefined);
+      for (const context of [this.#handle, embedding?.handle]) {
+        if (context !== undefined) await this.#client.call({ fn: "context_free", context }).catch(() => {});
+      }
+    })();
+  }
+
+  /** Same as {@linkcode Context.dispose}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+}
