@@ -1,0 +1,118 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { UsageError } from "./errors.ts";
+import { parseFlags } from "./parse_flags.ts";
+
+const refuses = (args: string[], ...parts: string[]) => {
+  const { message } = assertThrows(() => parseFlags(args), UsageError);
+  for (const part of parts) assertEquals(message.includes(part), true, `${message} / ${part}`);
+};
+
+Deno.test("parseFlags() runs where no command is named", () => {
+  assertEquals(parseFlags([]).command, "run");
+  assertEquals(parseFlags(["--temp", "0"]).command, "run");
+  assertEquals(parseFlags(["-m", "plan", "chat"]).command, "chat");
+});
+
+Deno.test("parseFlags() takes short flags of several letters whole", () => {
+  const flags = parseFlags(["-ctk", "q8_0", "-ngl", "99", "-st", "-sys", "be brief", "-np", "2"]);
+  assertEquals(flags.text("cacheTypeK"), "q8_0");
+  assertEquals(flags.text("gpuLayers"), "99");
+  assertEquals(flags.on("singleTurn"), true);
+  assertEquals(flags.text("systemPrompt"), "be brief");
+  assertEquals(flags.number("parallel"), 2);
+});
+
+Deno.test("parseFlags() takes the next argument as the value, whatever it looks like", () => {
+  assertEquals(parseFlags(["--repeat-layers", "-1,2"]).text("repeatLayers"), "-1,2");
+  assertEquals(parseFlags(["--repeat-layers=-1,2"]).text("repeatLayers"), "-1,2");
+  assertEquals(parseFlags(["--repeat-layers", ""]).text("repeatLayers"), "");
+  assertEquals(parseFlags(["--repeat-layers="]).text("repeatLayers"), "");
+  assertEquals(parseFlags(["--repeat-layers", "33"]).text("repeatLayers"), "33");
+  assertEquals(parseFlags(["-p", "--json"]).text("prompt"), "--json");
+  assertEquals(parseFlags(["-p", "=a=b"]).text("prompt"), "=a=b");
+  assertEquals(parseFlags(["-p", "a\nb"]).text("prompt"), "a\nb");
+  assertEquals(parseFlags(["-p=x=y"]).text("prompt"), "x=y");
+  assertEquals(parseFlags(["--temp", "-1"]).number("temp"), -1);
+});
+
+Deno.test("parseFlags() reads underscores as llama.cpp does", () => {
+  assertEquals(parseFlags(["--top_k", "5"]).number("topK"), 5);
+});
+
+Deno.test("parseFlags() takes the last of a flag and warns", () => {
+  const flags = parseFlags(["-s", "1", "--seed", "2", "-s", "3"]);
+  assertEquals(flags.number("seed"), 3);
+  assertEquals(flags.warnings, ["--seed is given more than once; only the last value counts"]);
+  assertEquals(parseFlags(["--json", "--json"]).warnings, []);
+});
+
+Deno.test("parseFlags() collects flags that may repeat", () => {
+  assertEquals(parseFlags(["-r", "a", "-r", ""]).all("reversePrompt"), ["a", ""]);
+  assertEquals(parseFlags([]).all("reversePrompt"), []);
+  const bench = parseFlags(["bench", "--repeat-layers", "1,2", "--repeat-layers", "3,4"]);
+  assertEquals(bench.all("repeatLayersList"), ["1,2", "3,4"]);
+  assertEquals(bench.warnings, []);
+});
+
+Deno.test("parseFlags() reads the same letter as its command means it", () => {
+  assertEquals(parseFlags(["bench", "-p", "64", "-r", "2"]).text("benchPrompt"), "64");
+  assertEquals(parseFlags(["run", "-p", "64"]).text("prompt"), "64");
+});
+
+Deno.test("parseFlags() takes -fa alone, and with a value", () => {
+  assertEquals(parseFlags(["-fa", "-n", "3"]).text("flashAttn"), "on");
+  assertEquals(parseFlags(["-fa", "off"]).text("flashAttn"), "off");
+  assertEquals(parseFlags(["--flash-attn=auto"]).text("flashAttn"), "auto");
+});
+
+Deno.test("parseFlags() takes defaults from the environment, and the flag wins", () => {
+  const env = (name: string) => name === "LLAMA_ARG_REPEAT_LAYERS" ? "1,2" : undefined;
+  assertEquals(parseFlags([], env).text("repeatLayers"), "1,2");
+  assertEquals(parseFlags([], env).name("repeatLayers"), "LLAMA_ARG_REPEAT_LAYERS");
+  assertEquals(parseFlags(["--repeat-layers", "3,4"], env).text("repeatLayers"), "3,4");
+  assertEquals(parseFlags(["bench"], env).all("repeatLayersList"), ["1,2"]);
+  assertEquals(parseFlags(["doctor"], env).has("repeatLayers"), false);
+  assertEquals(parseFlags([], () => "").has("repeatLayers"), false);
+});
+
+Deno.test("parseFlags() accepts llama.cpp's flags that change nothing here", () => {
+  parseFlags(["--jinja", "--no-warmup", "--no-mmap", "--no-display-prompt", "-no-cnv"]);
+});
+
+Deno.test("parseFlags() names the nearest flag or command", () => {
+  refuses(["--repeat-layer", "1,2"], "unknown flag --repeat-layer", "--repeat-layers?");
+  refuses(["--tempp", "1"], "--temp?");
+  refuses(["--repaet-layers=1,2"], "--repeat-layers?");
+  refuses(["--zzzzzz"], "unknown flag --zzzzzz");
+  refuses(["chatt"], 'unknown command "chatt"', '"chat"');
+  refuses(["xyzzy"], 'unknown command "xyzzy"', "run, chat, plan");
+});
+
+Deno.test("parseFlags() says where a flag of another command belongs", () => {
+  refuses(["--n-layer", "64"], '--n-layer is no flag of "run"', "belongs to: plan");
+  refuses(["plan", "--temp", "1"], '--temp is no flag of "plan"', "run, chat");
+});
+
+Deno.test("parseFlags() refuses stray arguments with a hint", () => {
+  refuses(["model.gguf"], "-m model.gguf");
+  refuses(["run", "Once"], "-p TEXT");
+  refuses(["Once upon a time"], "-p TEXT");
+  refuses(["plan", "26,34"], 'unexpected argument "26,34"');
+});
+
+Deno.test("parseFlags() refuses missing, superfluous and wrong values", () => {
+  refuses(["--repeat-layers"], "--repeat-layers needs a value: SPEC");
+  refuses(["--json=yes"], "--json takes no value");
+  refuses(["-n", "many"], "-n must be a whole number", '"many"');
+  refuses(["-n", "1.5"], "-n must be a whole number");
+  refuses(["-b", "0"], "-b must be a whole number from 1");
+  refuses(["--temp", ""], "--temp must be a number");
+  refuses(["-ctk", "q9_9"], "-ctk must be one of f32, f16");
+  refuses(["-c", "99999999999"], "-c must be a whole number");
+});
+
+Deno.test("parseFlags() keeps the topics of help", () => {
+  const flags = parseFlags(["help", "plan"]);
+  assertEquals(flags.command, "help");
+  assertEquals(flags.topics, ["plan"]);
+});

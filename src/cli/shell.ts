@@ -1,0 +1,101 @@
+import { OutputClosed } from "./errors.ts";
+
+/** Where a command writes and how it is stopped. */
+export interface Shell {
+  /** Aborted by Ctrl-C or a request to end. */
+  readonly signal: AbortSignal;
+  /** Colours on standard error. */
+  readonly colour: boolean;
+  /** Say more: llama.cpp's log, stacks of errors. */
+  verbose: boolean;
+  /** Say less: no boot log, no speed. */
+  quiet: boolean;
+  /** Called by Ctrl-C instead of ending the program; returns false to end it after all. */
+  onInterrupt: (() => boolean) | undefined;
+  /** Called before the program ends in whatever way, to leave the terminal as it was. */
+  onExit: (() => void) | undefined;
+  /** Writes results to standard output. */
+  out(data: string | Uint8Array): Promise<void>;
+  /** Writes text to standard error. */
+  err(text: string): void;
+  /** A line on standard error: "warning: ...". */
+  warn(message: string): void;
+}
+
+/** ANSI styles; each is the text itself where colours are off. */
+export interface Styles {
+  /** Bold. */
+  bold(text: string): string;
+  /** Faint. */
+  dim(text: string): string;
+  /** Red, for errors. */
+  red(text: string): string;
+  /** Yellow, for warnings. */
+  yellow(text: string): string;
+  /** Green, for what is well. */
+  green(text: string): string;
+  /** Cyan, for what repeats. */
+  cyan(text: string): string;
+}
+
+/**
+ * Styles for a stream.
+ *
+ * @param on Whether the stream shows colours.
+ */
+export function styles(on: boolean): Styles {
+  const wrap = (open: number, close: number) => (text: string) =>
+    on && text !== "" ? `\x1b[${open}m${text}\x1b[${close}m` : text;
+  return {
+    bold: wrap(1, 22),
+    dim: wrap(2, 22),
+    red: wrap(31, 39),
+    yellow: wrap(33, 39),
+    green: wrap(32, 39),
+    cyan: wrap(36, 39),
+  };
+}
+
+/** Whether a stream of this process shows colours: a terminal, and NO_COLOR is not set. */
+export function showsColour(stream: { isTerminal(): boolean }): boolean {
+  return stream.isTerminal() && !Deno.noColor && Deno.env.get("TERM") !== "dumb";
+}
+
+/**
+ * The process's own standard streams as a {@linkcode Shell}.
+ *
+ * @param signal Aborted when the program is to stop.
+ */
+export function processShell(signal: AbortSignal): Shell {
+  const encoder = new TextEncoder();
+  const colour = showsColour(Deno.stderr);
+  const { yellow } = styles(colour);
+  const shell: Shell = {
+    signal,
+    colour,
+    verbose: false,
+    quiet: false,
+    onInterrupt: undefined,
+    onExit: undefined,
+    async out(data) {
+      let bytes = typeof data === "string" ? encoder.encode(data) : data;
+      try {
+        // Awaited, so that Ctrl-C is heard while a slow reader holds the pipe.
+        while (bytes.length > 0) bytes = bytes.subarray(await Deno.stdout.write(bytes));
+      } catch (error) {
+        if (error instanceof Deno.errors.BrokenPipe) throw new OutputClosed("output closed");
+        throw error;
+      }
+    },
+    err(text) {
+      try {
+        let bytes = encoder.encode(text);
+        while (bytes.length > 0) bytes = bytes.subarray(Deno.stderr.writeSync(bytes));
+      } catch {
+        // Nobody listens: no reason to stop.
+      }
+    },
+    warn: (message) => shell.err(`${yellow("warning:")} ${message}\n`),
+  };
+  return shell;
+}
