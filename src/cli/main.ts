@@ -1,0 +1,91 @@
+import { describeError, Interrupted } from "./errors.ts";
+import type { CommandName } from "./flags.ts";
+import { type Flags, parseFlags } from "./parse_flags.ts";
+import { processShell, type Shell, styles } from "./shell.ts";
+
+type Command = (flags: Flags, shell: Shell) => Promise<number>;
+
+/** Each command's code is loaded when it is asked for. */
+const LOADERS: Record<CommandName, () => Promise<Command>> = {
+  run: async () => (await import("./run.ts")).run,
+  chat: async () => (await import("./chat.ts")).chat,
+  plan: async () => (await import("./plan.ts")).plan,
+  logits: async () => (await import("./logits.ts")).logits,
+  bench: async () => (await import("./bench.ts")).bench,
+  doctor: async () => (await import("./doctor.ts")).doctor,
+  help: async () => (await import("./help.ts")).help,
+};
+
+/** How long a command may take to end after it was told to, in milliseconds. */
+const GRACE_MS = 600;
+
+/**
+ * Runs the program.
+ *
+ * @param args The command line.
+ * @returns The exit code: 0 done, 1 failed, 2 wrong usage, 130 or 143 stopped.
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  const stop = new AbortController();
+  const shell = processShell(stop.signal);
+  listen(shell, stop);
+  let ending: { code: number; message: string };
+  try {
+    return await command(args, shell);
+  } catch (error) {
+    // What a command throws while it is being stopped is a matter of where it was.
+    const cause = stop.signal.aborted ? stop.signal.reason : error;
+    ending = describeError(cause);
+    if (ending.message !== "") {
+      shell.err(`${styles(shell.colour).red("error:")} ${ending.message}\n`);
+    }
+    if (shell.verbose && cause instanceof Error && ending.code === 1) {
+      shell.err(`${cause.stack ?? ""}\n`);
+    }
+  } finally {
+    shell.onExit?.();
+  }
+  return ending.code;
+}
+
+async function command(args: readonly string[], shell: Shell): Promise<number> {
+  const flags = parseFlags(args, (name) => Deno.env.get(name));
+  shell.verbose = flags.on("verbose");
+  shell.quiet = flags.on("quiet");
+  for (const warning of flags.warnings) shell.warn(warning);
+  if (flags.on("help")) {
+    const { commandHelp, generalHelp } = await import("./help.ts");
+    const named = args.includes(flags.command) && flags.command !== "help";
+    await shell.out(named ? commandHelp(flags.command) : generalHelp());
+    return 0;
+  }
+  if (flags.on("version")) {
+    const { versionLine } = await import("./version.ts");
+    await shell.out(await versionLine() + "\n");
+    return 0;
+  }
+  const run = await LOADERS[flags.command]();
+  return await run(flags, shell);
+}
+
+/** Ends the program on signals: kindly, and after {@linkcode GRACE_MS} or on the second signal at once. */
+function listen(shell: Shell, stop: AbortController): void {
+  const end = (code: number): never => {
+    shell.onExit?.();
+    Deno.exit(code);
+  };
+  const on = (signal: Deno.Signal, code: number) => {
+    try {
+      Deno.addSignalListener(signal, () => {
+        if (signal === "SIGINT" && shell.onInterrupt?.() === true) return;
+        if (stop.signal.aborted) end(code);
+        stop.abort(new Interrupted(signal, code));
+        Deno.unrefTimer(setTimeout(() => end(code), GRACE_MS));
+      });
+    } catch {
+      // Not every system has every signal.
+    }
+  };
+  on("SIGINT", 130);
+  on("SIGTERM", 143);
+}

@@ -1,0 +1,97 @@
+import { modelFacts, readModel } from "../gguf/mod.ts";
+import type { GgufModel } from "../gguf/mod.ts";
+import { type CacheType, type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
+import { Failure } from "./errors.ts";
+import type { Flags } from "./parse_flags.ts";
+
+/** A model's files and what its header says. */
+export interface ModelFile extends GgufModel {
+  /** The path as it was given. */
+  path: string;
+}
+
+/** Context size where nobody says: the model's own, at most this. */
+const DEFAULT_CTX = 4096;
+/** Tokens in a batch and a micro-batch where nobody says. */
+const DEFAULT_BATCH = 512;
+
+/**
+ * Reads a model's header.
+ *
+ * @param path The file, or any shard.
+ * @throws {GgufError} If there is no such file or it is no model.
+ */
+export async function readModelFile(path: string): Promise<ModelFile> {
+  return { path, ...await readModel(path) };
+}
+
+/**
+ * The model to use: what `-m` says, or the demo model.
+ *
+ * @param flags The command line.
+ */
+export function modelPath(flags: Flags): string {
+  const given = flags.text("model");
+  if (given !== undefined) return given;
+  const demo = new URL("../../models/demo.gguf", import.meta.url);
+  if (demo.protocol !== "file:") {
+    throw new Failure(
+      "the demo model is part of the repository, not of the published package; give a model with -m FILE",
+    );
+  }
+  return decodeURIComponent(demo.pathname);
+}
+
+/**
+ * Context size that a command line asks for.
+ *
+ * @param flags The command line.
+ * @param nCtxTrain The model's own, 0 if it does not say.
+ */
+export function contextSize(flags: Flags, nCtxTrain: number): number {
+  const asked = flags.number("ctxSize");
+  if (asked === undefined) return Math.min(nCtxTrain || DEFAULT_CTX, DEFAULT_CTX);
+  return asked || nCtxTrain || DEFAULT_CTX;
+}
+
+/**
+ * What a plan costs on a model in the context that a command line asks for.
+ *
+ * @param model The model.
+ * @param plan The plan.
+ * @param flags The command line.
+ * @throws {RangeError} If there can be no such context.
+ */
+export function costOf(model: ModelFile, plan: EffectivePlan, flags: Flags): PlanCost {
+  const slots = flags.number("parallel") ?? 1;
+  const nBatch = flags.number("batchSize") ?? DEFAULT_BATCH;
+  const type = (id: "cacheTypeK" | "cacheTypeV") => (flags.text(id) ?? "f16") as CacheType;
+  return estimateCost(modelFacts(model.header), plan, {
+    nCtx: contextSize(flags, model.header.contextLength),
+    nSeqMax: slots,
+    kvUnified: slots > 1,
+    nBatch,
+    nUbatch: Math.min(flags.number("ubatchSize") ?? DEFAULT_BATCH, nBatch),
+    swaFull: flags.on("swaFull"),
+    flashAttn: !["off", "0", "false", "disabled"].includes(flags.text("flashAttn") ?? "auto"),
+    typeK: type("cacheTypeK"),
+    typeV: type("cacheTypeV"),
+  });
+}
+
+/** A cost under the names it has outside of TypeScript. */
+export function costJson(cost: PlanCost): Record<string, unknown> {
+  return {
+    n_ctx: cost.nCtx,
+    kv_bytes: cost.plan.kvBytes,
+    kv_bytes_base: cost.base.kvBytes,
+    recurrent_bytes: cost.plan.recurrentBytes,
+    recurrent_bytes_base: cost.base.recurrentBytes,
+    n_kv_layers: cost.plan.nKvLayers,
+    n_kv_layers_base: cost.base.nKvLayers,
+    n_recurrent_layers: cost.plan.nRecurrentLayers,
+    n_recurrent_layers_base: cost.base.nRecurrentLayers,
+    compute_ratio: cost.computeRatio,
+    inexact: cost.inexact,
+  };
+}

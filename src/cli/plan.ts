@@ -1,0 +1,145 @@
+import {
+  type EffectivePlan,
+  expandPlan,
+  formatPlan,
+  type Plan,
+  type PlanCost,
+  planToJson,
+  readPlan,
+  toMergekit,
+  toRelayer,
+} from "../plan/mod.ts";
+import { asUsage, fileError, UsageError } from "./errors.ts";
+import type { Flags } from "./parse_flags.ts";
+import { alignLines, formatBytes, layerBar, planLines } from "./plan_text.ts";
+import { costJson, costOf, type ModelFile, readModelFile } from "./model_file.ts";
+import { readInput } from "./read_input.ts";
+import { type Shell, showsColour, styles } from "./shell.ts";
+
+/**
+ * The command `plan`.
+ *
+ * @param flags The command line.
+ * @param shell Where to write.
+ */
+export async function plan(flags: Flags, shell: Shell): Promise<number> {
+  const path = flags.text("headerOf");
+  if (path !== undefined && flags.has("nLayer")) {
+    throw new UsageError(
+      "-m and --n-layer exclude each other: the model has its own number of layers",
+    );
+  }
+  const fromFile = flags.text("from");
+  if (
+    fromFile !== undefined && flags.name("repeatLayers") === "--repeat-layers" &&
+    flags.has("repeatLayers")
+  ) {
+    throw new UsageError("--from and --repeat-layers exclude each other");
+  }
+  const given = fromFile !== undefined
+    ? { what: await readPlanFile(fromFile), where: fromFile }
+    : { what: flags.text("repeatLayers"), where: flags.name("repeatLayers") };
+
+  // What no model could run is refused before the model is looked at.
+  if (given.what !== undefined) asUsage(given.where, () => readPlan(given.what));
+  const model = path === undefined ? undefined : await readModelFile(path);
+  const nLayer = model?.header.nLayer ?? flags.number("nLayer") ?? layersOf(given.what);
+  if (nLayer === undefined) {
+    throw new UsageError("plan needs to know the model: give --n-layer N or -m FILE");
+  }
+  const nextn = model?.header.nextn ?? flags.number("nextn") ?? 0;
+  const what = given.what ?? (model?.header.layerPlan || "none");
+  const { read, effective } = asUsage(given.what === undefined ? "" : given.where, () => {
+    const read = readPlan(what, { nLayer, nextn });
+    return { read, effective: expandPlan(read, nLayer, { nextn }) };
+  });
+
+  const to = flags.text("to");
+  if (to !== undefined) {
+    await shell.out(convert(to, read, effective, flags, model));
+    return 0;
+  }
+  const cost = model === undefined ? undefined : asUsage("", () => costOf(model, effective, flags));
+  if (flags.on("json")) {
+    const more = model === undefined || cost === undefined ? {} : {
+      model: {
+        file: model.path,
+        architecture: model.header.architecture,
+        name: model.header.name ?? "",
+        weight_bytes: model.header.weightBytes,
+      },
+      cost: costJson(cost),
+    };
+    await shell.out(JSON.stringify({ ...planToJson(effective), ...more }) + "\n");
+    return 0;
+  }
+  await shell.out(rendering(effective, model, cost));
+  return 0;
+}
+
+/** The number of layers that the plan's own form tells. */
+function layersOf(what: unknown): number | undefined {
+  if (typeof what !== "object" || what === null) return undefined;
+  const root: unknown = "rys_relayer" in what ? what.rys_relayer : what;
+  return typeof root === "object" && root !== null && "source_num_layers" in root &&
+      typeof root.source_num_layers === "number"
+    ? root.source_num_layers
+    : undefined;
+}
+
+async function readPlanFile(path: string): Promise<unknown> {
+  const text = (await readInput(path)).trim();
+  if (!/^[[{]/.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw fileError("read a plan from", path, error);
+  }
+}
+
+function convert(
+  to: string,
+  read: Plan,
+  effective: EffectivePlan,
+  flags: Flags,
+  model: ModelFile | undefined,
+): string {
+  const source = flags.text("source") ?? (model?.header.name || model?.path);
+  const json = flags.on("json");
+  switch (to) {
+    case "mergekit":
+      if (json) throw new UsageError("--to mergekit writes YAML and excludes --json");
+      return toMergekit(effective.layers, { model: source ?? "MODEL" });
+    case "rys_relayer": {
+      const relayer = toRelayer(effective, { sourceRepoId: source ?? null });
+      const text = JSON.stringify({ rys_relayer: relayer }, null, json ? 0 : 2);
+      return text.replace(/\[[\d,\s]+\]/g, (list) => list.replace(/\s+/g, "")) + "\n";
+    }
+    case "layers":
+      return json
+        ? JSON.stringify(effective.layers) + "\n"
+        : `layers:${effective.layers.join(",")}\n`;
+    default:
+      return json ? JSON.stringify(formatPlan(read)) + "\n" : formatPlan(read) + "\n";
+  }
+}
+
+function rendering(
+  effective: EffectivePlan,
+  model: ModelFile | undefined,
+  cost: PlanCost | undefined,
+): string {
+  const style = styles(showsColour(Deno.stdout));
+  const lines = planLines(effective, cost);
+  if (model !== undefined) {
+    const { name, architecture, weightBytes } = model.header;
+    lines.unshift([
+      "model",
+      `${name ?? model.path} (${architecture}, ${formatBytes(weightBytes)} of weights)`,
+    ]);
+  }
+  const inexact = (cost?.inexact ?? []).map((why) => `note: the bytes are not exact: ${why}\n`);
+  const advisories = effective.advisories.map((text) => `${style.yellow("advisory:")} ${text}\n`);
+  return alignLines(lines, style) + "\n" + layerBar(effective, style).join("\n") + "\n" +
+    (inexact.length + advisories.length > 0 ? "\n" : "") + inexact.join("") + advisories.join("");
+}
