@@ -54,7 +54,7 @@ template <typename T> static void expand(T & values, const rys_plan & sources) {
     }
 }
 
-// First place at which a rule about a prefix of the layers (source < limit) no longer holds.
+// Number of leading layers whose source lies before `limit`.
 static uint32_t prefix_length(const rys_plan & plan, uint32_t limit) {
     uint32_t n = 0;
     while (n < plan.size() && plan[n] < limit) {
@@ -66,7 +66,7 @@ static uint32_t prefix_length(const rys_plan & plan, uint32_t limit) {
 static void expand_hparams(llama_hparams & hparams, const rys_plan & plan) {
     const uint32_t n_layer = hparams.n_layer();
 
-    rys_plan sources = plan; // and the nextn layers, last
+    rys_plan sources = plan; // and the nextn layers, last: their builders look for them at n_layer()
     for (uint32_t il = n_layer; il < hparams.n_layer_all; ++il) {
         sources.push_back(il);
     }
@@ -80,13 +80,20 @@ static void expand_hparams(llama_hparams & hparams, const rys_plan & plan) {
     hparams.n_layer_plan = sources.size();
     hparams.n_layer_all  = sources.size();
 
+    // scalars that name a layer or count leading ones; refusal() has made sure that what they lead stays in front
     hparams.n_layer_dense_lead    = prefix_length(plan, hparams.n_layer_dense_lead);
     hparams.dsv4_hash_layer_count = prefix_length(plan, hparams.dsv4_hash_layer_count);
-    if (hparams.n_layer_kv_from_start >= 0) {
+    hparams.n_layer_kv_base       = hparams.n_layer_kv_from_start;
+    if (hparams.n_layer_kv_from_start >= (int32_t) n_layer) {
+        hparams.n_layer_kv_from_start = hparams.n_layer_all;
+    } else if (hparams.n_layer_kv_from_start >= 0) {
         hparams.n_layer_kv_from_start = prefix_length(plan, hparams.n_layer_kv_from_start);
     }
-    if (hparams.dec_n_layer == n_layer) {
+    if (hparams.dec_n_layer > 0) {
         hparams.dec_n_layer = plan.size();
+    }
+    if (hparams.router_layer >= 0) {
+        hparams.router_layer = plan.size();
     }
 }
 
@@ -94,9 +101,343 @@ static void expand_hparams(llama_hparams & hparams, const rys_plan & plan) {
 // what an architecture can run
 //
 
+namespace {
+
+struct refusal {
+    const llama_model   & model;
+    const llama_hparams & hparams;
+    const rys_plan      & plan;
+    const uint32_t        n_layer;
+
+    refusal(const llama_model & model, const rys_plan & plan) :
+        model(model), hparams(model.hparams), plan(plan), n_layer(hparams.n_layer()) {}
+
+    std::string all(const std::string & reason) const {
+        return "'" + model.arch_name() + "' cannot run this plan: " + reason;
+    }
+
+    std::string at(uint32_t place, const std::string & reason) const {
+        return all("layer " + std::to_string(plan[place]) + " at place " + std::to_string(place) + ": " + reason);
+    }
+
+    // Layers before `limit` must all run before the others.
+    std::string prefix(uint32_t limit, const std::string & reason) const {
+        for (uint32_t e = prefix_length(plan, limit); e < plan.size(); ++e) {
+            if (plan[e] < limit) {
+                return at(e, reason);
+            }
+        }
+        return "";
+    }
+
+    // Layers for which `special` holds may run once.
+    template <typename F> std::string once(F special, const std::string & reason) const {
+        std::vector<bool> seen(n_layer);
+        for (uint32_t e = 0; e < plan.size(); ++e) {
+            if (special(plan[e]) && seen[plan[e]]) {
+                return at(e, reason);
+            }
+            seen[plan[e]] = true;
+        }
+        return "";
+    }
+
+    std::string dense_lead() const {
+        return prefix(hparams.n_layer_dense_lead >= n_layer ? 0 : hparams.n_layer_dense_lead,
+                "one of the first " + std::to_string(hparams.n_layer_dense_lead) +
+                " layers, which are dense, would run after a layer with experts");
+    }
+
+    // gemma3n, gemma4: the last layers attend with the keys and values of two earlier ones
+    std::string shared_kv() const {
+        const int32_t limit = hparams.n_layer_kv_from_start;
+        if (limit < 0 || limit >= (int32_t) n_layer) {
+            return "";
+        }
+        const std::string reason = prefix(limit, "it computes keys and values that layers before it would share");
+        if (!reason.empty()) {
+            return reason;
+        }
+        for (uint32_t e = 0; e < plan.size(); ++e) {
+            if (plan[e] >= (uint32_t) limit) {
+                const uint32_t source = limit - (hparams.is_swa(plan[e]) ? 2 : 1);
+                if (std::find(plan.begin(), plan.end(), source) == plan.end()) {
+                    return at(e, "it shares the keys and values of layer " + std::to_string(source) + ", which is skipped");
+                }
+            }
+        }
+        return "";
+    }
+
+    // The last layer up to `place` of a sequence that computes its own selection of keys
+    template <typename Source> int32_t last_full(int32_t place, Source source) const {
+        while (place >= 0 && !hparams.is_indexer_full(source(place))) {
+            --place;
+        }
+        return place < 0 ? -1 : (int32_t) source(place);
+    }
+
+    std::string shared_indexer() const {
+        for (uint32_t e = 0; e < plan.size(); ++e) {
+            const int32_t now  = last_full(e,       [&](int32_t i) { return plan[i]; });
+            const int32_t then = last_full(plan[e], [&](int32_t i) { return (uint32_t) i; });
+            if (!hparams.is_indexer_full(plan[e]) && now != then) {
+                return at(e, "it selects keys with the indexer of layer " + std::to_string(then) +
+                        ", but would get that of layer " + std::to_string(now));
+            }
+        }
+        return "";
+    }
+
+    // rwkv6 halves the activations after every zone of layers, and its weights are stored for that
+    std::string rescale_zone() const {
+        const uint32_t zone = hparams.rescale_every_n_layers;
+        if (zone == 0) {
+            return "";
+        }
+        for (uint32_t e = 0; e < plan.size(); ++e) {
+            const uint32_t next = e + 1 < plan.size() ? plan[e + 1] : n_layer;
+            if ((plan[e] + 1) / zone != next / zone) {
+                return at(e, "the layer after it is stored for activations of another scale (rescaled every " +
+                        std::to_string(zone) + " layers)");
+            }
+        }
+        return "";
+    }
+};
+
+} // namespace
+
+// One entry for every architecture: a new one upstream does not compile until somebody has read its graph.
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+#endif
+static std::string arch_refusal(const refusal & r) {
+    const llama_hparams & hparams = r.hparams;
+
+    switch (r.model.arch) {
+        // graphs that never look at the number of a layer, or take it from the source layer (our hooks)
+        case LLM_ARCH_LLAMA:
+        case LLM_ARCH_LLAMA4:
+        case LLM_ARCH_DECI:
+        case LLM_ARCH_FALCON:
+        case LLM_ARCH_BAICHUAN:
+        case LLM_ARCH_GROK:
+        case LLM_ARCH_GPT2:
+        case LLM_ARCH_GPTNEOX:
+        case LLM_ARCH_MPT:
+        case LLM_ARCH_STARCODER:
+        case LLM_ARCH_REFACT:
+        case LLM_ARCH_BERT:
+        case LLM_ARCH_MODERN_BERT:
+        case LLM_ARCH_NOMIC_BERT:
+        case LLM_ARCH_NOMIC_BERT_MOE:
+        case LLM_ARCH_NEO_BERT:
+        case LLM_ARCH_JINA_BERT_V2:
+        case LLM_ARCH_JINA_BERT_V3:
+        case LLM_ARCH_EUROBERT:
+        case LLM_ARCH_BLOOM:
+        case LLM_ARCH_STABLELM:
+        case LLM_ARCH_QWEN:
+        case LLM_ARCH_QWEN2:
+        case LLM_ARCH_QWEN2MOE:
+        case LLM_ARCH_QWEN2VL:
+        case LLM_ARCH_QWEN3:
+        case LLM_ARCH_QWEN3MOE:
+        case LLM_ARCH_QWEN3NEXT:
+        case LLM_ARCH_QWEN35:
+        case LLM_ARCH_QWEN35MOE:
+        case LLM_ARCH_QWEN4EXP:
+        case LLM_ARCH_PHI2:
+        case LLM_ARCH_PHI3:
+        case LLM_ARCH_PHIMOE:
+        case LLM_ARCH_PLAMO:
+        case LLM_ARCH_PLAMO2:
+        case LLM_ARCH_PLAMO3:
+        case LLM_ARCH_CODESHELL:
+        case LLM_ARCH_ORION:
+        case LLM_ARCH_INTERNLM2:
+        case LLM_ARCH_MINICPM3:
+        case LLM_ARCH_GEMMA:
+        case LLM_ARCH_GEMMA2:
+        case LLM_ARCH_GEMMA3:
+        case LLM_ARCH_GEMMA_EMBEDDING:
+        case LLM_ARCH_STARCODER2:
+        case LLM_ARCH_MAMBA:
+        case LLM_ARCH_MAMBA2:
+        case LLM_ARCH_MAPLE:
+        case LLM_ARCH_JAMBA:
+        case LLM_ARCH_FALCON_H1:
+        case LLM_ARCH_XVERSE:
+        case LLM_ARCH_COMMAND_R:
+        case LLM_ARCH_COHERE2:
+        case LLM_ARCH_DBRX:
+        case LLM_ARCH_OLMO:
+        case LLM_ARCH_OLMO2:
+        case LLM_ARCH_OLMOE:
+        case LLM_ARCH_MUSE_GLIMMER:
+        case LLM_ARCH_OPENELM:
+        case LLM_ARCH_ARCTIC:
+        case LLM_ARCH_CHATGLM:
+        case LLM_ARCH_GLM4:
+        case LLM_ARCH_BITNET:
+        case LLM_ARCH_T5ENCODER:
+        case LLM_ARCH_JAIS:
+        case LLM_ARCH_JAIS2:
+        case LLM_ARCH_NEMOTRON:
+        case LLM_ARCH_NEMOTRON_H:
+        case LLM_ARCH_NEMOTRON_H_MOE:
+        case LLM_ARCH_EXAONE:
+        case LLM_ARCH_EXAONE4:
+        case LLM_ARCH_EXAONE_MOE:
+        case LLM_ARCH_RWKV6QWEN2:
+        case LLM_ARCH_GRANITE_HYBRID:
+        case LLM_ARCH_PLM:
+        case LLM_ARCH_BAILINGMOE:
+        case LLM_ARCH_ARCEE:
+        case LLM_ARCH_ERNIE4_5:
+        case LLM_ARCH_HUNYUAN_MOE:
+        case LLM_ARCH_HUNYUAN_DENSE:
+        case LLM_ARCH_HUNYUAN_VL:
+        case LLM_ARCH_HY_V3:
+        case LLM_ARCH_SMOLLM3:
+        case LLM_ARCH_OPENAI_MOE:
+        case LLM_ARCH_DREAM:
+        case LLM_ARCH_SMALLTHINKER:
+        case LLM_ARCH_LLADA:
+        case LLM_ARCH_LLADA_MOE:
+        case LLM_ARCH_SEED_OSS:
+        case LLM_ARCH_GROVEMOE:
+        case LLM_ARCH_APERTUS:
+        case LLM_ARCH_MINIMAX_M2:
+        case LLM_ARCH_COGVLM:
+        case LLM_ARCH_RND1:
+        case LLM_ARCH_PANGU_EMBED:
+        case LLM_ARCH_MISTRAL3:
+        case LLM_ARCH_PADDLEOCR:
+        case LLM_ARCH_MIMO2:
+        case LLM_ARCH_STEP35:
+        case LLM_ARCH_SPARK2_5:
+        case LLM_ARCH_LLAMA_EMBED:
+        case LLM_ARCH_MAINCODER:
+        case LLM_ARCH_TALKIE:
+        case LLM_ARCH_MELLUM:
+        case LLM_ARCH_POCKETTTS:
+        case LLM_ARCH_MINIMAX_01:
+            return "";
+
+        // graphs that count leading dense layers
+        case LLM_ARCH_AFMOE:
+        case LLM_ARCH_BAILINGMOE2:
+        case LLM_ARCH_BAILINGMOE3:
+        case LLM_ARCH_COHERE2MOE:
+        case LLM_ARCH_DEEPSEEK:
+        case LLM_ARCH_DEEPSEEK2:
+        case LLM_ARCH_DEEPSEEK2OCR:
+        case LLM_ARCH_MISTRAL4:
+        case LLM_ARCH_DEEPSEEK32:
+        case LLM_ARCH_DOTS1:
+        case LLM_ARCH_DOTS3NOTE:
+        case LLM_ARCH_ERNIE4_5_MOE:
+        case LLM_ARCH_GLM4_MOE:
+        case LLM_ARCH_KIMI_LINEAR:
+        case LLM_ARCH_LAGUNA:
+        case LLM_ARCH_LFM2:
+        case LLM_ARCH_LFM2MOE:
+        case LLM_ARCH_MINIMAX_M3:
+            return r.dense_lead();
+
+        // the last layers share the keys and values of earlier ones
+        case LLM_ARCH_GEMMA3N:
+        case LLM_ARCH_GEMMA4:
+            return r.shared_kv();
+
+        // some layers select keys with the indexer of an earlier one
+        case LLM_ARCH_GLM_DSA:
+        case LLM_ARCH_HY_V4: {
+            const std::string reason = r.dense_lead();
+            return !reason.empty() || hparams.indexer_top_k == 0 ? reason : r.shared_indexer();
+        }
+
+        case LLM_ARCH_DEEPSEEK4:
+            return r.prefix(hparams.dsv4_hash_layer_count, "one of the first " +
+                    std::to_string(hparams.dsv4_hash_layer_count) +
+                    " layers, which choose experts by token, would run after a layer that does not");
+
+        case LLM_ARCH_QWEN3VL:
+        case LLM_ARCH_QWEN3VLMOE:
+        case LLM_ARCH_QWEN3TTS: {
+            for (uint32_t e = 0; e < r.plan.size(); ++e) {
+                if (r.plan[e] != e && std::min(r.plan[e], e) < hparams.n_deepstack_layers) {
+                    return r.at(e, "image features enter after the first " +
+                            std::to_string(hparams.n_deepstack_layers) + " layers, which must run once and in order");
+                }
+            }
+            return "";
+        }
+
+        case LLM_ARCH_GRANITE:
+        case LLM_ARCH_GRANITE_MOE:
+        case LLM_ARCH_GRANITE_SWA:
+        case LLM_ARCH_MINICPM:
+            return r.once([&](uint32_t il) { return hparams.deepstack_mapping_arr[il] >= 0; },
+                    "image features enter before it, and would enter twice");
+
+        case LLM_ARCH_NANBEIGE:
+            if (hparams.n_layer() > 0 && rys_nanbeige_loops(r.model) > 1) {
+                return r.all("its file already loops its layers (" + std::to_string(rys_nanbeige_loops(r.model)) + " times)");
+            }
+            return "";
+
+        case LLM_ARCH_T5:
+            if (hparams.dec_n_layer != hparams.n_layer()) {
+                return r.all("its encoder has " + std::to_string(hparams.n_layer()) + " layers and its decoder " +
+                        std::to_string(hparams.dec_n_layer) + ", and a plan is run by both");
+            }
+            return "";
+
+        case LLM_ARCH_RWKV6:
+            return r.rescale_zone();
+
+        case LLM_ARCH_RWKV7:
+        case LLM_ARCH_ARWKV7:
+            return r.once([](uint32_t il) { return il == 0; }, "its values are what all later layers mix in");
+
+        case LLM_ARCH_KIMI_K3:
+            return r.all("its layers mix the outputs of all earlier blocks of layers");
+        case LLM_ARCH_HRM_TEXT:
+            return r.all("the order of its layers is fixed by its cycles");
+        case LLM_ARCH_GRANITE_SWITCH:
+            return r.all("its router is a layer of its own, and no test covers it");
+
+        case LLM_ARCH_EAGLE3:
+        case LLM_ARCH_DFLASH:
+        case LLM_ARCH_GEMMA4_ASSISTANT:
+            return r.all("it is a draft model");
+
+        case LLM_ARCH_CLIP:
+        case LLM_ARCH_GPTJ:
+        case LLM_ARCH_CHAMELEON:
+        case LLM_ARCH_WAVTOKENIZER_DEC:
+        case LLM_ARCH_UNKNOWN:
+            return r.all("upstream has no text graph of plain layers for it");
+    }
+    return r.all("unknown architecture");
+}
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 std::string rys_view_refusal(const llama_model & model, const rys_plan & plan) {
-    (void) model; (void) plan;
-    return "";
+    const refusal r(model, plan);
+    if (model.split_mode() == LLAMA_SPLIT_MODE_TENSOR) {
+        return r.all("its layers are split across devices by tensor (split mode 'tensor')");
+    }
+    if (model.layers.empty()) {
+        return r.all("its weights are not loaded");
+    }
+    return arch_refusal(r);
 }
 
 //

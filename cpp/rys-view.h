@@ -20,6 +20,12 @@ std::unique_ptr<llama_model> rys_context_view(const llama_model & model, const r
 // Why the model cannot run the plan; empty when it can. Names architecture, layer and reason.
 std::string rys_view_refusal(const llama_model & model, const rys_plan & plan);
 
+// Times a nanbeige file runs its layers (its class is known to upstream's files only)
+int rys_nanbeige_loops(const llama_model & model);
+
+// Place of the last pass of a source layer in a context's plan. Throws when the plan skips it.
+int32_t rys_context_last(const llama_context * ctx, uint32_t src);
+
 // A budget of graph nodes for n_layer layers, scaled to a plan of n_layer_eff
 uint32_t rys_scale_nodes(uint32_t n_nodes, uint32_t n_layer, uint32_t n_layer_eff);
 
