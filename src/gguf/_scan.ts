@@ -10,10 +10,25 @@ import * as limits from "./limits.ts";
 export interface Scan {
   /** The bytes of the header, to its end. */
   bytes: Uint8Array<ArrayBuffer>;
+  version: number;
   /** Where tensor data begin. */
   dataOffset: number;
   alignment: number;
+  keys: ScannedKey[];
   tensors: ScannedTensor[];
+  /** Where the tensors' descriptions begin; they end with the header. */
+  tensorsAt: number;
+}
+
+/** Where a key and its value stand. */
+export interface ScannedKey {
+  key: string;
+  start: number;
+  end: number;
+  /** Where the value's type stands. */
+  valueAt: number;
+  /** The type of an array's elements, and their number. */
+  array: { elementType: number; length: number } | undefined;
 }
 
 /** A tensor's place and size. */
@@ -182,6 +197,7 @@ function checkMagic(window: Window): void {
 }
 
 interface Counts {
+  version: number;
   tensors: number;
   keys: number;
 }
@@ -198,7 +214,7 @@ function scanCounts(cursor: Cursor): Counts {
   }
   const tensors = cursor.count("tensor count", limits.MAX_TENSORS);
   const keys = cursor.count("key count", limits.MAX_KEYS);
-  return { tensors, keys };
+  return { version, tensors, keys };
 }
 
 function scanKey(
@@ -206,7 +222,7 @@ function scanKey(
   index: number,
   seen: Set<string>,
   found: { alignment: number },
-): void {
+): ScannedKey {
   const at = cursor.at;
   const key = cursor.text(`key ${index}`, limits.MAX_KEY_BYTES);
   if (key === "") cursor.refuse("a key is empty", `key ${index}`, undefined, at);
@@ -216,6 +232,7 @@ function scanKey(
   if (key === "__proto__") cursor.refuse("no such key exists", field, undefined, at);
 
   const valueAt = cursor.at;
+  let array: ScannedKey["array"];
   const type = cursor.u32(field);
   if (type > 12) cursor.refuse(`the value's type is ${type}`, field, "0 to 12", valueAt);
   if (key === "general.alignment") {
@@ -258,8 +275,10 @@ function scanKey(
       cursor.need(bytes, field);
       cursor.at += bytes;
     }
+    array = { elementType, length: count };
   }
   seen.add(key);
+  return { key, start: at, end: cursor.at, valueAt, array };
 }
 
 /** A tensor as the header has it: `offset` counts from where tensor data begin. */
@@ -336,8 +355,12 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
 
   const counts = await step(scanCounts);
   const found = { alignment: 32 };
-  const keys = new Set<string>();
-  for (let i = 0; i < counts.keys; i++) await step((cursor) => scanKey(cursor, i, keys, found));
+  const seen = new Set<string>();
+  const keys: ScannedKey[] = [];
+  for (let i = 0; i < counts.keys; i++) {
+    keys.push(await step((cursor) => scanKey(cursor, i, seen, found)));
+  }
+  const tensorsAt = at;
   const names = new Set<string>();
   const tensors: (ScannedTensor & { at: number })[] = [];
   for (let i = 0; i < counts.tensors; i++) {
@@ -369,6 +392,9 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
   }
   return {
     bytes: window.bytes.subarray(0, at),
+    version: counts.version,
+    keys,
+    tensorsAt,
     dataOffset,
     alignment,
     tensors: tensors.map(({ name, type, shape, offset, bytes }) => ({

@@ -6,6 +6,8 @@ export const MAX_TENSOR_NAME_BYTES = 63;
 export const MAX_STRING_BYTES = 10_000_000;
 /** Longest array: the parser's limit. The largest seen are merges of about 500,000 entries. */
 export const MAX_ARRAY_COUNT = 1_000_000;
+/** Longest array that is kept in memory: one number for each layer or class, and no vocabulary. */
+export const MAX_KEPT_ARRAY = 8192;
 /** Most keys: the parser's limit. Real files have less than 100. */
 export const MAX_KEYS = 100_000;
 /** Most tensors. The largest models have some thousands. */

@@ -85,11 +85,16 @@ export function shardNames(path: string): string[] {
  */
 export async function listShards(path: string): Promise<string[]> {
   const names = shardNames(path);
-  const { stat } = await import("node:fs/promises");
+  const { readdir, stat } = await import("node:fs/promises");
+  // One look at the folder, as a name may promise 99,999 shards.
+  const slash = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
+  const folder = slash < 0 ? "." : path.slice(0, slash + 1);
+  const there = new Set(await readdir(folder).catch(() => []));
   const missing: string[] = [];
   for (const name of names) {
-    const found = await stat(name).catch(() => undefined);
-    if (!found?.isFile()) missing.push(name);
+    const isThere = there.has(name.slice(slash + 1)) &&
+      (await stat(name).catch(() => undefined))?.isFile();
+    if (!isThere) missing.push(name);
   }
   if (missing.length === 0) return names;
   const some = missing.slice(0, 4).map((name) => name.replace(/^.*[/\\]/, "")).join(", ");

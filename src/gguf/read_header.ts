@@ -2,6 +2,7 @@ import { gguf, GGUFValueType } from "@huggingface/gguf";
 import { type GgufSource, type OpenSource, openSource } from "./byte_source.ts";
 import type { GgmlType } from "./ggml_types.ts";
 import { GgufError } from "./gguf_error.ts";
+import { MAX_KEPT_ARRAY } from "./limits.ts";
 import { type Scan, scanHeader } from "./_scan.ts";
 
 /** A value of a key; 64-bit numbers are bigints. */
@@ -23,14 +24,22 @@ export type GgufValueTypeName =
   | "int64"
   | "float64";
 
-/** A key's value with its type. */
+/** A key's value with its type and its place in the file. */
 export interface GgufEntry {
-  /** The value. */
-  value: GgufValue;
-  /** Its type. */
+  /** The type of the value. */
   type: GgufValueTypeName;
   /** The type of an array's elements. */
   elementType?: GgufValueTypeName;
+  /** Elements of an array. */
+  length?: number;
+  /** The value; undefined if it is an array of more than {@linkcode MAX_KEPT_ARRAY} elements, such as a vocabulary. */
+  value: GgufValue | undefined;
+  /** Byte in the file where the key begins. */
+  start: number;
+  /** Byte in the file where the value's type stands. */
+  valueAt: number;
+  /** Byte in the file after the value. */
+  end: number;
 }
 
 /** A tensor in a file. */
@@ -122,47 +131,65 @@ const TYPE_NAMES: Readonly<Record<GGUFValueType, GgufValueTypeName>> = {
   [GGUFValueType.FLOAT64]: "float64",
 };
 
-/** Lets the parser read the header's bytes as if they were on the network. */
-function serve(bytes: Uint8Array<ArrayBuffer>, size: number): typeof fetch {
+/**
+ * The header without its long arrays. The parser makes an object of each of their elements, some 60 bytes for each one
+ * of a vocabulary's, and nothing here needs them.
+ */
+function withoutLongArrays({ bytes, keys, tensorsAt }: Scan): Uint8Array<ArrayBuffer> {
+  const kept = keys.filter((key) => (key.array?.length ?? 0) <= MAX_KEPT_ARRAY);
+  // Magic, version and the two counts take 24 bytes.
+  const parts = [bytes.slice(0, 24), ...kept.map(({ start, end }) => bytes.subarray(start, end))];
+  new DataView(parts[0]!.buffer).setBigUint64(16, BigInt(kept.length), true);
+  parts.push(bytes.subarray(tensorsAt));
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** Lets the parser read bytes as if they were on the network. */
+function serve(bytes: Uint8Array<ArrayBuffer>): typeof fetch {
   return (_input, init) => {
     const range = /^bytes=(\d+)-(\d+)$/.exec(new Headers(init?.headers).get("range") ?? "");
     const [start, end] = range ? [Number(range[1]), Number(range[2]) + 1] : [0, bytes.length];
-    const headers = { "content-range": `bytes ${start}-${end - 1}/${size}` };
-    return Promise.resolve(new Response(bytes.subarray(start, end), { status: 206, headers }));
+    return Promise.resolve(new Response(bytes.subarray(start, end), { status: 206 }));
   };
 }
 
-async function parse(
-  scan: Scan,
-  source: OpenSource,
-): Promise<{ version: number; metadata: Map<string, GgufEntry> }> {
+async function parse(scan: Scan, source: OpenSource): Promise<Map<string, GgufEntry>> {
+  const bytes = withoutLongArrays(scan);
   try {
     const parsed = await gguf("https://gguf.invalid/", {
-      fetch: serve(scan.bytes, source.size),
+      fetch: serve(bytes),
       typedMetadata: true,
     });
-    const metadata = new Map<string, GgufEntry>();
-    for (const [key, entry] of Object.entries(parsed.typedMetadata)) {
-      // The parser's own, put among the file's keys.
-      if (key === "version" || key === "tensor_count" || key === "kv_count") continue;
-      const { value, type, subType } = entry as {
-        value: GgufValue;
-        type: GGUFValueType;
-        subType?: GGUFValueType;
-      };
-      metadata.set(key, {
-        value,
-        type: TYPE_NAMES[type],
-        ...(subType === undefined ? {} : { elementType: TYPE_NAMES[subType] }),
-      });
-    }
     if (
-      Number(parsed.tensorDataOffset) !== scan.dataOffset ||
-      parsed.tensorInfos.length !== scan.tensors.length
+      parsed.tensorInfoByteRange[1] !== bytes.length ||
+      parsed.tensorInfos.some(({ name }, i) => name !== scan.tensors[i]?.name)
     ) {
-      throw new Error("the parser and the check before it disagree on where tensor data begin");
+      throw new Error("the parser reads it otherwise than the check before it");
     }
-    return { version: parsed.metadata.version, metadata };
+    const metadata = new Map<string, GgufEntry>();
+    for (const { key, start, end, valueAt, array } of scan.keys) {
+      const entry: GgufEntry = { type: "array", value: undefined, start, valueAt, end };
+      if (array) {
+        entry.elementType = TYPE_NAMES[array.elementType as GGUFValueType];
+        entry.length = array.length;
+      }
+      if ((array?.length ?? 0) <= MAX_KEPT_ARRAY) {
+        const { type, value } = parsed.typedMetadata[key] as {
+          type: GGUFValueType;
+          value: GgufValue;
+        };
+        entry.type = TYPE_NAMES[type];
+        entry.value = value;
+      }
+      metadata.set(key, entry);
+    }
+    return metadata;
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     throw new GgufError(`its header cannot be parsed: ${problem}`, {
@@ -181,8 +208,16 @@ export class MetadataReader {
     throw new GgufError(problem, { file: this.file, field: `key ${JSON.stringify(key)}`, limit });
   }
 
+  #value(key: string): GgufValue | undefined {
+    const entry = this.metadata.get(key);
+    if (entry && entry.value === undefined) {
+      this.#refuse(key, `the value is an array of ${entry.length}`, MAX_KEPT_ARRAY);
+    }
+    return entry?.value;
+  }
+
   text(key: string): string | undefined {
-    const value = this.metadata.get(key)?.value;
+    const value = this.#value(key);
     if (value !== undefined && typeof value !== "string") {
       this.#refuse(key, "the value is not text");
     }
@@ -191,7 +226,7 @@ export class MetadataReader {
 
   /** A whole number from 0. */
   count(key: string, limit = 0xffff_ffff): number | undefined {
-    const value = this.metadata.get(key)?.value;
+    const value = this.#value(key);
     return value === undefined ? undefined : this.#count(key, value, limit);
   }
 
@@ -211,7 +246,7 @@ export class MetadataReader {
 
   /** A list of whole numbers from 0, or undefined if the key has none or has one number. */
   list(key: string, limit = 0xffff_ffff): number[] | undefined {
-    const value = this.metadata.get(key)?.value;
+    const value = this.#value(key);
     return Array.isArray(value) ? value.map((item) => this.#count(key, item, limit)) : undefined;
   }
 
@@ -227,12 +262,7 @@ export class MetadataReader {
   }
 }
 
-function describe(
-  source: OpenSource,
-  scan: Scan,
-  version: number,
-  metadata: Map<string, GgufEntry>,
-): GgufHeader {
+function describe(source: OpenSource, scan: Scan, metadata: Map<string, GgufEntry>): GgufHeader {
   const read = new MetadataReader(source.name, metadata);
   const architecture = read.text("general.architecture") ?? "";
   const own = (key: string) => `${architecture}.${key}`;
@@ -243,7 +273,7 @@ function describe(
   return {
     file: source.name,
     size: source.size,
-    version,
+    version: scan.version,
     alignment: scan.alignment,
     dataOffset: scan.dataOffset,
     metadata,
@@ -292,8 +322,7 @@ export async function readHeader(
   const open = await openSource(source, options.name);
   try {
     const scan = await scanHeader(open);
-    const { version, metadata } = await parse(scan, open);
-    return describe(open, scan, version, metadata);
+    return describe(open, scan, await parse(scan, open));
   } finally {
     await open.close();
   }

@@ -229,6 +229,11 @@ function contextOf(facts: ModelFacts, options: CostOptions): Context {
     return value;
   };
   const nSeqMax = Math.max(1, whole("nSeqMax", options.nSeqMax ?? 1, 0));
+  if (!options.nCtx && facts.nCtxTrain === 0) {
+    throw new RangeError(
+      "nCtx must be given: the model does not say what context it was trained on",
+    );
+  }
   const asked = whole("nCtx", options.nCtx || facts.nCtxTrain, 1);
   const nBatch = whole("nBatch", options.nBatch ?? 2048, 0);
   const nUbatch = whole("nUbatch", options.nUbatch ?? 512, 0);
