@@ -606,7 +606,7 @@ export const FLAGS = [
     value: "N,...",
     commands: ["bench"],
     group: "Measuring",
-    help: "prompt lengths to measure; 0: none (default: 512, as far as the context goes)",
+    help: "prompt lengths to measure; 0: none (default: 128)",
   },
   {
     id: "benchGen",
@@ -615,7 +615,7 @@ export const FLAGS = [
     value: "N,...",
     commands: ["bench"],
     group: "Measuring",
-    help: "numbers of tokens to generate; 0: none (default: 128)",
+    help: "numbers of tokens to generate; 0: none (default: 32)",
   },
   {
     id: "repetitions",
@@ -624,7 +624,7 @@ export const FLAGS = [
     value: "N",
     commands: ["bench"],
     group: "Measuring",
-    help: "repetitions of each measurement (default: 5)",
+    help: "repetitions of each measurement (default: 3)",
   },
   // General
   {

@@ -1,0 +1,208 @@
+import type { Context, GenerateOptions } from "../engine/mod.ts";
+import { type EffectivePlan, planToJson } from "../plan/mod.ts";
+import { UsageError } from "./errors.ts";
+import type { Flags } from "./parse_flags.ts";
+import { formatBytes, formatRatio } from "./plan_text.ts";
+import { checkSpec, contextOptions, type LoadedModel, openModel, planFor } from "./session.ts";
+import { type Shell, showsColour, styles } from "./shell.ts";
+import type { FlagId } from "./flags.ts";
+
+/** What is measured: a prompt of `n` tokens, or `n` tokens generated. */
+export interface Test {
+  /** pp: prompt processing; tg: text generation. */
+  kind: "pp" | "tg";
+  /** Tokens. */
+  n: number;
+}
+
+interface Row extends Test {
+  plan: EffectivePlan;
+  /** Tokens per second, one for each repetition. */
+  samples: number[];
+}
+
+/** Mean and sample standard deviation. */
+export interface Stats {
+  /** Mean. */
+  mean: number;
+  /** Standard deviation, 0 for one sample. */
+  stddev: number;
+}
+
+/**
+ * Mean and sample standard deviation.
+ *
+ * @param samples At least one number.
+ */
+export function statsOf(samples: readonly number[]): Stats {
+  const mean = samples.reduce((a, b) => a + b, 0) / samples.length;
+  const squares = samples.reduce((a, b) => a + (b - mean) ** 2, 0);
+  return { mean, stddev: samples.length < 2 ? 0 : Math.sqrt(squares / (samples.length - 1)) };
+}
+
+/**
+ * The command `bench`.
+ *
+ * @param flags The command line.
+ * @param shell Where to write.
+ */
+export async function bench(flags: Flags, shell: Shell): Promise<number> {
+  const specs = flags.all("repeatLayersList");
+  const where = flags.name("repeatLayersList");
+  for (const spec of specs) checkSpec(flags, spec, "repeatLayersList");
+  const tests: Test[] = [
+    ...numbers(flags, "benchPrompt", "128", 1).map((n) => ({ kind: "pp" as const, n })),
+    ...numbers(flags, "benchGen", "32", 2).map((n) => ({ kind: "tg" as const, n })),
+  ];
+  if (tests.length === 0) throw new UsageError("-p 0 and -n 0 leave nothing to measure");
+  const repetitions = Number(flags.text("repetitions") ?? 3);
+  if (!Number.isInteger(repetitions) || repetitions < 1 || repetitions > 1000) {
+    throw new UsageError(`${flags.name("repetitions")} must be a whole number in 1..1000`);
+  }
+
+  await using loaded = await openModel(flags, shell, (file) => {
+    for (const spec of specs) planFor(where, spec, file);
+  });
+  const { nCtxTrain } = loaded.model.info;
+  const nCtx = flags.number("ctxSize") ?? Math.max(...tests.map((test) => test.n)) + 16;
+  const plans = [
+    "none",
+    ...specs.length === 0 && loaded.model.info.layerPlan !== ""
+      ? [loaded.model.info.layerPlan]
+      : specs,
+  ];
+  const options = {
+    ...await contextOptions(flags, nCtxTrain),
+    nCtx: nCtx || nCtxTrain,
+    nParallel: 1,
+  };
+  const contexts: Context[] = [];
+  const rows: Row[] = [];
+  for (const repeatLayers of plans) {
+    const context = await loaded.model.createContext({ ...options, repeatLayers });
+    contexts.push(context);
+    await measure(context, { kind: "tg", n: 4 }, shell.signal); // the first is slower
+    for (const test of tests) rows.push({ ...test, plan: context.info.plan, samples: [] });
+  }
+  // In turn, so that what else the machine does meets all plans alike.
+  for (let i = 0; i < repetitions; i++) {
+    for (const [t, test] of tests.entries()) {
+      for (const [c, context] of contexts.entries()) {
+        if (!shell.quiet && Deno.stderr.isTerminal()) {
+          shell.err(`\r\x1b[K${i + 1}/${repetitions} ${test.kind}${test.n} ${plans[c]}`);
+        }
+        rows[c * tests.length + t]!.samples.push(await measure(context, test, shell.signal));
+      }
+    }
+  }
+  if (!shell.quiet && Deno.stderr.isTerminal()) shell.err("\r\x1b[K");
+
+  const baseOf = (row: Row) =>
+    statsOf(rows.find((other) => other.kind === row.kind && other.n === row.n)!.samples).mean;
+  const { threads } = contexts[0]!.info;
+  if (flags.on("json")) {
+    await shell.out(JSON.stringify(toJson(rows, baseOf, loaded, threads)) + "\n");
+  } else {
+    await shell.out(table(rows, baseOf, loaded, threads));
+  }
+  return 0;
+}
+
+function numbers(flags: Flags, id: FlagId, otherwise: string, least: number): number[] {
+  return (flags.text(id) ?? otherwise).split(",").map((part) => {
+    const n = Number(part);
+    if (/^\s*\d{1,7}\s*$/.test(part) && (n === 0 || n >= least)) return n;
+    throw new UsageError(
+      `${flags.name(id)} wants whole numbers from ${least}, or 0 for none, not ${
+        JSON.stringify(part)
+      }`,
+    );
+  }).filter((n) => n > 0);
+}
+
+/** Tokens per second of one test. */
+async function measure(context: Context, { kind, n }: Test, signal: AbortSignal): Promise<number> {
+  const { nVocab, bos } = context.model.info;
+  // Any tokens will do: what they are changes nothing in the work.
+  const prompt = kind === "tg"
+    ? [bos ?? 0]
+    : Array.from({ length: n }, (_, i) => i === 0 && bos !== null ? bos : (i * 7919 + 13) % nVocab);
+  const options: GenerateOptions = {
+    maxTokens: kind === "tg" ? n : 1,
+    temperature: 0,
+    ignoreEos: true,
+    cachePrompt: false,
+    signal,
+  };
+  const { timings } = await context.generate(prompt, options).completion();
+  return kind === "tg" ? timings.predictedPerSecond : timings.promptPerSecond;
+}
+
+function toJson(
+  rows: readonly Row[],
+  baseOf: (row: Row) => number,
+  { model, file }: LoadedModel,
+  threads: number,
+): Record<string, unknown> {
+  return {
+    model: {
+      file: file.path,
+      architecture: model.info.arch,
+      desc: model.info.desc,
+      bytes: model.info.modelBytes,
+    },
+    n_threads: threads,
+    backend: "CPU",
+    results: rows.map((row) => {
+      const { mean, stddev } = statsOf(row.samples);
+      return {
+        test: `${row.kind}${row.n}`,
+        n_prompt: row.kind === "pp" ? row.n : 0,
+        n_gen: row.kind === "tg" ? row.n : 0,
+        plan: planToJson(row.plan),
+        avg_ts: mean,
+        stddev_ts: stddev,
+        samples_ts: row.samples,
+        ratio: mean / baseOf(row),
+        expected_ratio: row.plan.nLayer / row.plan.nLayerEff,
+      };
+    }),
+  };
+}
+
+function table(
+  rows: readonly Row[],
+  baseOf: (row: Row) => number,
+  { model }: LoadedModel,
+  threads: number,
+): string {
+  const { desc, modelBytes } = model.info;
+  const style = styles(showsColour(Deno.stdout));
+  const cells = rows.map((row) => {
+    const { mean, stddev } = statsOf(row.samples);
+    return [
+      row.plan.spec.trim(),
+      String(row.plan.nLayerEff),
+      `${row.kind}${row.n}`,
+      `${mean.toFixed(2)} ± ${stddev.toFixed(2)}`,
+      formatRatio(mean / baseOf(row)),
+    ];
+  });
+  const head = ["plan", "layers", "test", "tokens/s", "to none"];
+  const widths = head.map((name, k) =>
+    Math.max(name.length, ...cells.map((row) => row[k]!.length))
+  );
+  const line = (row: readonly string[]) =>
+    `| ${
+      row.map((cell, k) => k === 0 ? cell.padEnd(widths[k]!) : cell.padStart(widths[k]!)).join(
+        " | ",
+      )
+    } |\n`;
+  const rule = `|${
+    widths.map((width, k) => k === 0 ? "-".repeat(width + 2) : "-".repeat(width + 1) + ":").join(
+      "|",
+    )
+  }|\n`;
+  return `${desc}, ${formatBytes(modelBytes)}, CPU, ${threads} threads\n\n` +
+    style.bold(line(head)) + rule + cells.map(line).join("");
+}

@@ -1,0 +1,219 @@
+import type { Flags } from "./parse_flags.ts";
+import { formatBytes } from "./plan_text.ts";
+import { type Shell, showsColour, styles } from "./shell.ts";
+import { BUILD_COMMAND, DIST, readBuild, VERSION } from "./version.ts";
+
+/** One thing that was looked at. */
+interface Finding {
+  /** Its name. */
+  name: string;
+  /** What was found, in words. */
+  value: string;
+  /** Well or not; absent where it is only information. */
+  ok?: boolean;
+  /** Nothing works without it. */
+  needed?: boolean;
+  /** What helps. */
+  fix?: string;
+}
+
+const HEADER = [0, 97, 115, 109, 1, 0, 0, 0];
+
+/** The smallest modules that use a feature each. */
+const PROBES: readonly { name: string; bytes: readonly number[] }[] = [
+  { name: "memory64", bytes: [5, 3, 1, 4, 1] },
+  { name: "threads", bytes: [5, 4, 1, 3, 1, 1] },
+  {
+    name: "SIMD",
+    bytes: [1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11],
+  },
+  {
+    name: "relaxed SIMD",
+    bytes: [
+      ...[1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15],
+      ...[65, 2, 253, 15, 253, 128, 2, 11],
+    ],
+  },
+  {
+    name: "exceptions",
+    bytes: [1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 8, 1, 6, 0, 6, 64, 25, 11, 11],
+  },
+];
+
+/** Which features of WebAssembly this runtime has. */
+export function wasmFeatures(): Record<string, boolean> {
+  const features = Object.fromEntries(
+    PROBES.map(({ name, bytes }) => [
+      name,
+      WebAssembly.validate(new Uint8Array([...HEADER, ...bytes])),
+    ]),
+  );
+  features.JSPI = "Suspending" in WebAssembly && "promising" in WebAssembly;
+  return features;
+}
+
+/** Folder in which downloads are kept. */
+export function cacheFolder(): string {
+  const env = (name: string) => Deno.env.get(name) || undefined;
+  if (Deno.build.os === "windows") {
+    return `${env("LOCALAPPDATA") ?? env("USERPROFILE") ?? "."}\\rys-edge`;
+  }
+  const base = env("XDG_CACHE_HOME") ??
+    `${env("HOME") ?? "."}/${Deno.build.os === "darwin" ? "Library/Caches" : ".cache"}`;
+  return `${base}/rys-edge`;
+}
+
+/**
+ * The command `doctor`.
+ *
+ * @param flags The command line.
+ * @param shell Where to write.
+ */
+export async function doctor(flags: Flags, shell: Shell): Promise<number> {
+  const features = wasmFeatures();
+  const build = await readBuild();
+  const gpu = await lookAtGpu();
+  const memory = Deno.systemMemoryInfo();
+  const cores = navigator.hardwareConcurrency;
+  const cache = cacheFolder();
+  const wasm = await lookAtWasm(build);
+  const findings: Finding[] = [
+    { name: "rys-edge", value: VERSION },
+    { name: "Deno", value: `${Deno.version.deno} (V8 ${Deno.version.v8}, ${Deno.build.target})` },
+    wasm.finding,
+    ...Object.entries(features).map(([name, ok]): Finding => ({
+      name: `WASM ${name}`,
+      value: ok ? "yes" : "no",
+      ok,
+      needed: true,
+      fix: "update Deno: deno upgrade",
+    })),
+    { name: "CPU cores", value: String(cores) },
+    {
+      name: "memory",
+      value: `${formatBytes(memory.available)} available of ${formatBytes(memory.total)}`,
+    },
+    { name: "GPU", value: gpu.value, ...(gpu.ok ? { ok: true } : {}) },
+    { name: "cache", value: `${cache} (${await describeFolder(cache)})` },
+  ];
+  const missing = findings.filter((one) => one.needed && one.ok === false);
+  if (flags.on("json")) {
+    const report = {
+      ok: missing.length === 0,
+      version: VERSION,
+      deno: Deno.version.deno,
+      v8: Deno.version.v8,
+      target: Deno.build.target,
+      wasm: { present: wasm.bytes > 0, valid: wasm.valid, bytes: wasm.bytes, build: build ?? null },
+      features,
+      cores,
+      memory: { total: memory.total, available: memory.available },
+      gpu: gpu.json,
+      cache,
+      missing: missing.map(({ name, value, fix }) => ({ name, value, fix })),
+    };
+    await shell.out(JSON.stringify(report) + "\n");
+  } else {
+    const style = styles(showsColour(Deno.stdout));
+    const width = Math.max(...findings.map((one) => one.name.length));
+    const lines = findings.map(({ name, value, ok }) => {
+      const mark = ok === undefined ? " " : ok ? style.green("+") : style.red("-");
+      return `${mark} ${name.padEnd(width)}  ${value}\n`;
+    });
+    const fixes = new Set(missing.map(({ fix }) => fix ?? ""));
+    const verdict = missing.length === 0
+      ? "everything needed is here\n"
+      : `missing: ${missing.map((one) => one.name).join(", ")}\n` +
+        [...fixes].map((fix) => `what helps: ${fix}\n`).join("");
+    await shell.out(lines.join("") + "\n" + verdict);
+  }
+  return missing.length === 0 ? 0 : 1;
+}
+
+async function lookAtWasm(
+  build: { id: string; [field: string]: unknown } | undefined,
+): Promise<{ finding: Finding; bytes: number; valid: boolean }> {
+  const url = new URL("rys.wasm", DIST);
+  let bytes: Uint8Array<ArrayBuffer> | undefined;
+  try {
+    bytes = url.protocol === "file:"
+      ? await Deno.readFile(url)
+      : new Uint8Array(await (await fetch(url)).arrayBuffer());
+  } catch {
+    // Not there.
+  }
+  const finding: Finding = { name: "WASM", value: "", ok: false, needed: true, fix: BUILD_COMMAND };
+  if (bytes === undefined || build === undefined) {
+    finding.value = `not built: there is no ${bytes === undefined ? "rys.wasm" : "build.json"} in ${
+      DIST.protocol === "file:" ? DIST.pathname : DIST
+    }`;
+    return { finding, bytes: bytes?.length ?? 0, valid: false };
+  }
+  const valid = WebAssembly.validate(bytes);
+  const upstream = typeof build.upstream === "string" ? `, llama.cpp ${build.upstream}` : "";
+  finding.ok = valid;
+  finding.value = `build ${build.id}${upstream}, ${formatBytes(bytes.length)}${
+    valid ? "" : ", which this Deno cannot run"
+  }`;
+  return { finding, bytes: bytes.length, valid };
+}
+
+async function lookAtGpu(): Promise<{ value: string; ok: boolean; json: unknown }> {
+  const none = (value: string) => ({ value, ok: false, json: { adapter: null, reason: value } });
+  if (!("gpu" in navigator) || !navigator.gpu) return none("this Deno has no WebGPU");
+  try {
+    const adapter = await within(5000, navigator.gpu.requestAdapter());
+    if (adapter === undefined) return none("the graphics driver does not answer");
+    if (adapter === null) {
+      return none(
+        "no adapter: no graphics driver that Deno can use (on Linux Vulkan: libvulkan1 and a driver); " +
+          "not needed, this build computes on the CPU",
+      );
+    }
+    const { info } = adapter;
+    const features = [...adapter.features].sort();
+    const name = info.description || info.device || info.vendor || "unnamed";
+    const f16 = features.includes("shader-f16");
+    const isFallback = "isFallbackAdapter" in info && info.isFallbackAdapter === true;
+    return {
+      value: `${name}${isFallback ? " (software)" : ""}: ${
+        f16 ? "has shader-f16" : "lacks shader-f16, so models would run on the CPU"
+      }; not used, this build computes on the CPU`,
+      ok: f16,
+      json: {
+        adapter: name,
+        vendor: info.vendor,
+        architecture: info.architecture,
+        fallback: isFallback,
+        features,
+        max_buffer_size: adapter.limits.maxBufferSize,
+        max_storage_buffer_binding_size: adapter.limits.maxStorageBufferBindingSize,
+      },
+    };
+  } catch (error) {
+    return none(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** What a promise gives, or undefined if it takes longer. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => timer = setTimeout(resolve, ms, undefined));
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function describeFolder(path: string): Promise<string> {
+  try {
+    let bytes = 0;
+    for await (const entry of Deno.readDir(path)) {
+      if (entry.isFile) bytes += (await Deno.stat(`${path}/${entry.name}`)).size;
+    }
+    return `there, ${formatBytes(bytes)} in files`;
+  } catch {
+    return "not there yet";
+  }
+}

@@ -1,0 +1,101 @@
+import type { GenerateOptions } from "../engine/mod.ts";
+import { UsageError } from "./errors.ts";
+import type { FlagId } from "./flags.ts";
+import type { Flags } from "./parse_flags.ts";
+import { readInput } from "./read_input.ts";
+import { unescapeText } from "./unescape.ts";
+
+/**
+ * A text of the command line, with its escapes read unless `--no-escape` is given.
+ *
+ * @param flags The command line.
+ * @param id Which flag.
+ */
+export function escapedText(flags: Flags, id: FlagId): string | undefined {
+  const text = flags.text(id);
+  return text === undefined || flags.on("noEscape") ? text : unescapeText(text);
+}
+
+/**
+ * The prompt of `-p` or `-f`. A file's text is taken as it is, but for one newline at its end, as llama.cpp has it.
+ *
+ * @param flags The command line.
+ * @returns The prompt; undefined if there is none.
+ */
+export async function promptText(flags: Flags): Promise<string | undefined> {
+  const file = flags.text("file");
+  if (file === undefined) return escapedText(flags, "prompt");
+  if (flags.has("prompt")) throw new UsageError("-p and -f exclude each other");
+  return (await readInput(file)).replace(/\r?\n$/, "");
+}
+
+/**
+ * A text that is given directly by one flag or in a file by another.
+ *
+ * @param flags The command line.
+ * @param direct The flag that has the text.
+ * @param file The flag that has the file's name.
+ */
+export async function textOrFile(
+  flags: Flags,
+  direct: FlagId,
+  file: FlagId,
+): Promise<string | undefined> {
+  const path = flags.text(file);
+  if (path === undefined) return flags.text(direct);
+  if (flags.has(direct)) {
+    throw new UsageError(`${flags.name(direct)} and ${flags.name(file)} exclude each other`);
+  }
+  return await readInput(path);
+}
+
+/**
+ * What a command line says of length, sampling and stops.
+ *
+ * @param flags The command line.
+ * @throws {UsageError} If the grammar and the schema are both given, or the schema is no JSON.
+ */
+export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
+  const grammar = await textOrFile(flags, "grammar", "grammarFile");
+  const schema = await textOrFile(flags, "jsonSchema", "jsonSchemaFile");
+  if (grammar !== undefined && schema !== undefined) {
+    throw new UsageError("a grammar and a JSON schema exclude each other");
+  }
+  const stop = flags.all("reversePrompt").map((text) =>
+    flags.on("noEscape") ? text : unescapeText(text)
+  );
+  if (stop.includes("")) throw new UsageError(`${flags.name("reversePrompt")} must not be empty`);
+  const predict = flags.number("predict");
+  return {
+    // -1 and -2 mean no limit of their own; the context is one in any case.
+    maxTokens: predict === undefined || predict < 0 ? undefined : predict,
+    seed: flags.number("seed"),
+    temperature: flags.number("temp"),
+    topK: flags.number("topK"),
+    topP: flags.number("topP"),
+    minP: flags.number("minP"),
+    repeatPenalty: flags.number("repeatPenalty"),
+    repeatLastN: flags.number("repeatLastN"),
+    presencePenalty: flags.number("presencePenalty"),
+    frequencyPenalty: flags.number("frequencyPenalty"),
+    ignoreEos: flags.on("ignoreEos") || undefined,
+    stop: stop.length > 0 ? stop : undefined,
+    grammar,
+    jsonSchema: schema === undefined ? undefined : parseSchema(flags, schema),
+  };
+}
+
+function parseSchema(flags: Flags, text: string): Record<string, unknown> | boolean {
+  const name = flags.has("jsonSchema") ? flags.name("jsonSchema") : flags.name("jsonSchemaFile");
+  let schema: unknown;
+  try {
+    schema = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
+  }
+  if (typeof schema === "boolean") return schema;
+  if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) {
+    return { ...schema };
+  }
+  throw new UsageError(`${name} must be a JSON object`);
+}

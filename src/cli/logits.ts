@@ -1,0 +1,163 @@
+import type { Logits } from "../engine/mod.ts";
+import { planToJson } from "../plan/mod.ts";
+import { Failure, fileError, UsageError } from "./errors.ts";
+import { promptText } from "./generate_flags.ts";
+import type { Flags } from "./parse_flags.ts";
+import { alignLines, formatBytes, formatRuns } from "./plan_text.ts";
+import { checkSpec, contextOptions, type LoadedModel, openModel, planFor } from "./session.ts";
+import { type Shell, showsColour, styles } from "./shell.ts";
+
+const DEFAULT_TOP = 10;
+
+/** A token that could come next. */
+export interface Likely {
+  /** Its number. */
+  id: number;
+  /** Its logit. */
+  logit: number;
+  /** Natural logarithm of its probability. */
+  logprob: number;
+  /** Its text, if the model has a tokenizer. */
+  token?: string;
+}
+
+/**
+ * The command `logits`.
+ *
+ * @param flags The command line.
+ * @param shell Where to write.
+ */
+export async function logits(flags: Flags, shell: Shell): Promise<number> {
+  const spec = flags.text("repeatLayers");
+  const where = flags.name("repeatLayers");
+  checkSpec(flags, spec, "repeatLayers");
+  const prompt = await promptOf(flags);
+  const output = flags.text("output");
+  if (output === "-" && flags.on("json")) {
+    throw new UsageError("-o - and --json exclude each other: both are standard output");
+  }
+
+  await using loaded = await openModel(flags, shell, (file) => void planFor(where, spec, file));
+  const { model } = loaded;
+  checkPrompt(prompt, loaded);
+  // The context is as long as the prompt, and has one slot.
+  const { nCtx: _, ...options } = await contextOptions(flags, 0);
+  const result = await model.logits(prompt, {
+    ...options,
+    repeatLayers: spec,
+    signal: shell.signal,
+  });
+  const bytes = new Uint8Array(result.data.buffer);
+  if (output === "-") await shell.out(bytes);
+  else if (output !== undefined) {
+    await Deno.writeFile(output, bytes).catch((error) => {
+      throw fileError("write", output, error);
+    });
+  }
+  const top = await topOf(result, flags.number("top") ?? DEFAULT_TOP, loaded);
+  const file = output === undefined || output === "-" ? null : output;
+  if (flags.on("json")) {
+    const summary = {
+      n_vocab: result.nVocab,
+      n_tokens: result.tokens.length,
+      tokens: result.tokens,
+      file,
+      bytes: bytes.length,
+      plan: planToJson(result.plan),
+      top,
+    };
+    await shell.out(JSON.stringify(summary) + "\n");
+  } else {
+    const text = describe(
+      result,
+      top,
+      file,
+      bytes.length,
+      output === "-" ? Deno.stderr : Deno.stdout,
+    );
+    if (output === "-") shell.err(text);
+    else await shell.out(text);
+  }
+  return 0;
+}
+
+async function promptOf(flags: Flags): Promise<string | number[]> {
+  const tokens = flags.text("tokens");
+  const text = await promptText(flags);
+  if (tokens !== undefined && text !== undefined) {
+    throw new UsageError("--tokens and a prompt exclude each other");
+  }
+  if (text !== undefined) return text;
+  if (tokens === undefined) {
+    throw new UsageError("logits needs a prompt: -p TEXT, -f FILE, or --tokens 1,2,3");
+  }
+  return tokens.split(",").map((part) => {
+    if (/^\s*\d{1,10}\s*$/.test(part)) return Number(part);
+    throw new UsageError(`--tokens wants numbers like 1,2,3, not ${JSON.stringify(part)}`);
+  });
+}
+
+function checkPrompt(prompt: string | number[], { model, file }: LoadedModel): void {
+  const { nVocab, hasTokenizer } = model.info;
+  if (typeof prompt === "string") {
+    if (!hasTokenizer) {
+      throw new Failure(`${file.path} has no tokenizer; give token numbers with --tokens 1,2,3`);
+    }
+    return;
+  }
+  const wrong = prompt.find((token) => token >= nVocab);
+  if (wrong !== undefined) {
+    throw new UsageError(
+      `--tokens: ${wrong} is out of range: the model has tokens 0..${nVocab - 1}`,
+    );
+  }
+}
+
+/**
+ * The likeliest of a row of logits.
+ *
+ * @param row The row.
+ * @param n How many.
+ */
+export function likeliest(row: Float32Array, n: number): Likely[] {
+  let max = -Infinity;
+  for (const x of row) if (x > max) max = x;
+  let sum = 0;
+  for (const x of row) sum += Math.exp(x - max);
+  const log = max + Math.log(sum);
+  return Array.from(row.keys())
+    .sort((a, b) => row[b]! - row[a]! || a - b)
+    .slice(0, n)
+    .map((id) => ({ id, logit: row[id]!, logprob: row[id]! - log }));
+}
+
+async function topOf(result: Logits, n: number, { model }: LoadedModel): Promise<Likely[]> {
+  const top = likeliest(result.data.subarray(result.data.length - result.nVocab), n);
+  if (!model.info.hasTokenizer) return top;
+  return await Promise.all(
+    top.map(async (one) => ({ ...one, token: await model.detokenize([one.id]) })),
+  );
+}
+
+function describe(
+  { tokens, nVocab, plan }: Logits,
+  top: readonly Likely[],
+  file: string | null,
+  bytes: number,
+  stream: { isTerminal(): boolean },
+): string {
+  const style = styles(showsColour(stream));
+  const lines: [string, string][] = [
+    ["plan", `${plan.spec.trim()}: ${formatRuns(plan.runs)}`],
+    ["n_tokens", String(tokens.length)],
+    ["n_vocab", String(nVocab)],
+  ];
+  if (file !== null) lines.push(["file", `${file} (${formatBytes(bytes)})`]);
+  const rows = top.map(({ id, logit, logprob, token }) =>
+    `${String(id).padStart(8)} ${logit.toFixed(4).padStart(10)} ${
+      (100 * Math.exp(logprob)).toFixed(2).padStart(7)
+    } %${token === undefined ? "" : `  ${JSON.stringify(token)}`}\n`
+  );
+  const head = rows.length === 0 ? "" : "\nnext token    logit  probability\n";
+  return alignLines(lines, style) + head + rows.join("");
+}

@@ -1,0 +1,192 @@
+import type {
+  ChatMessage,
+  Completion,
+  GenerateOptions,
+  Generation,
+  GenerationEnd,
+} from "../engine/mod.ts";
+import { planToJson } from "../plan/mod.ts";
+import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
+import type { Flags } from "./parse_flags.ts";
+import {
+  bootLog,
+  checkSpec,
+  type LoadedModel,
+  openContext,
+  openModel,
+  planFor,
+  type Session,
+} from "./session.ts";
+import { type Shell, showsColour, styles } from "./shell.ts";
+
+const DEFAULT_PROMPT = "Once upon a time";
+const DEFAULT_PREDICT = 128;
+
+/**
+ * The command `run`.
+ *
+ * @param flags The command line.
+ * @param shell Where to write.
+ */
+export async function run(flags: Flags, shell: Shell): Promise<number> {
+  const spec = flags.text("repeatLayers");
+  const where = flags.name("repeatLayers");
+  checkSpec(flags, spec, "repeatLayers");
+  const options = await generateOptions(flags);
+  const given = await promptText(flags);
+  if (given === undefined && !flags.has("predict")) options.maxTokens = DEFAULT_PREDICT;
+  const prompt = given ?? DEFAULT_PROMPT;
+
+  await using loaded = await openModel(flags, shell, (file) => void planFor(where, spec, file));
+  const session = await openContext(flags, loaded, spec, where);
+  bootLog(loaded, session, shell);
+  const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.on("singleTurn");
+  if (given === undefined && !shell.quiet) {
+    shell.err(`note: no -p or -f is given, so this goes on from ${JSON.stringify(prompt)}\n`);
+  }
+  if (asChat && !loaded.model.info.hasChatTemplate && !flags.has("chatTemplate")) {
+    shell.warn("the model has no chat template; ChatML is used");
+  }
+  const generation = session.context.generate(
+    asChat ? chatOf(escapedText(flags, "systemPrompt"), prompt) : prompt,
+    { ...options, signal: shell.signal } satisfies GenerateOptions,
+  );
+  if (flags.on("json")) {
+    await shell.out(JSON.stringify(await toJson(generation, loaded, session)) + "\n");
+    return 0;
+  }
+  const end = await stream(generation, shell);
+  if (!shell.quiet) shell.err(`${speeds(end)}\n`);
+  return 0;
+}
+
+function chatOf(system: string | undefined, prompt: string): ChatMessage[] {
+  const user = { role: "user", content: prompt };
+  return system === undefined ? [user] : [{ role: "system", content: system }, user];
+}
+
+/**
+ * Writes an answer to standard output as it comes, with a newline at its end. Thoughts of a reasoning model go to
+ * standard error.
+ *
+ * @param generation The answer.
+ * @param shell Where to write.
+ * @returns What is known at the end.
+ */
+export async function stream(
+  generation: Generation,
+  shell: Shell,
+): Promise<GenerationEnd & { text: string }> {
+  const style = styles(showsColour(Deno.stderr));
+  let text = "";
+  let thinks = false;
+  let end: GenerationEnd | undefined;
+  try {
+    for await (const piece of generation) {
+      if (piece.reasoning) {
+        thinks = true;
+        shell.err(style.dim(piece.reasoning));
+      }
+      if (piece.text !== "") {
+        if (thinks) shell.err("\n");
+        thinks = false;
+        text += piece.text;
+        await shell.out(piece.text);
+      }
+      end = piece.end ?? end;
+    }
+  } catch (error) {
+    // The line that was begun is ended, so that what comes next stands on its own.
+    if (text !== "" && !text.endsWith("\n")) await shell.out("\n").catch(() => {});
+    throw error;
+  }
+  if (thinks) shell.err("\n");
+  if (!text.endsWith("\n")) await shell.out("\n");
+  return { ...end!, text };
+}
+
+/**
+ * Speeds of a generation in one line.
+ *
+ * @param end What is known at its end.
+ */
+export function speeds(end: GenerationEnd): string {
+  const { timings: t } = end;
+  const perSecond = (x: number) => Number.isFinite(x) ? `${x.toFixed(1)} tokens/s` : "-";
+  const cached = t.cachedTokens > 0 ? ` (${t.cachedTokens} more from the cache)` : "";
+  const drafted = t.draftTokens === undefined
+    ? ""
+    : `, ${t.draftAccepted} of ${t.draftTokens} drafted tokens right`;
+  const why = end.finishReason === "length" ? ", ended by its length" : "";
+  return `prompt ${t.promptTokens} tokens${cached}, ${perSecond(t.promptPerSecond)}; ` +
+    `generated ${t.predictedTokens} tokens, ${perSecond(t.predictedPerSecond)}${drafted}${why}`;
+}
+
+async function toJson(
+  generation: Generation,
+  { model, file }: LoadedModel,
+  { context, cost, readyMs }: Session,
+): Promise<Record<string, unknown>> {
+  const begin = performance.now();
+  const { answer, firstMs } = await collect(generation);
+  const { info } = context;
+  const { timings: t } = answer;
+  return {
+    text: answer.text,
+    ...(answer.reasoning === "" ? {} : { reasoning: answer.reasoning }),
+    tokens: answer.tokens,
+    n_prompt: answer.nPrompt,
+    n_generated: answer.nGenerated,
+    finish_reason: answer.finishReason,
+    stopping_word: answer.stoppingWord,
+    seed: answer.seed,
+    plan: planToJson(info.plan),
+    plan_hash: info.planHash,
+    model: {
+      file: file.path,
+      architecture: model.info.arch,
+      name: model.info.name,
+      desc: model.info.desc,
+    },
+    n_ctx: info.nCtx,
+    n_threads: info.threads,
+    kv_bytes: info.kvBytes,
+    kv_bytes_base: cost.base.kvBytes,
+    recurrent_bytes: info.recurrentBytes,
+    recurrent_bytes_base: cost.base.recurrentBytes,
+    compute_ratio: cost.computeRatio,
+    model_bytes: info.modelBytes,
+    timings: {
+      load_ms: readyMs,
+      first_token_ms: firstMs - begin,
+      prompt_n: t.promptTokens,
+      cache_n: t.cachedTokens,
+      prompt_ms: t.promptMs,
+      prompt_per_second: t.promptPerSecond,
+      predicted_n: t.predictedTokens,
+      predicted_ms: t.predictedMs,
+      predicted_per_second: t.predictedPerSecond,
+      ...(t.draftTokens === undefined
+        ? {}
+        : { draft_n: t.draftTokens, draft_n_accepted: t.draftAccepted }),
+    },
+  };
+}
+
+/** The whole answer, and when its first piece came. */
+async function collect(generation: Generation): Promise<{ answer: Completion; firstMs: number }> {
+  const answer: Partial<Completion> & { text: string; reasoning: string; tokens: number[] } = {
+    text: "",
+    reasoning: "",
+    tokens: [],
+  };
+  let firstMs = 0;
+  for await (const piece of generation) {
+    firstMs ||= performance.now();
+    answer.text += piece.text;
+    answer.reasoning += piece.reasoning ?? "";
+    answer.tokens.push(...piece.tokens);
+    if (piece.end) Object.assign(answer, piece.end);
+  }
+  return { answer: answer as Completion, firstMs };
+}

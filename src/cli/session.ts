@@ -1,0 +1,264 @@
+import { type Context, type ContextOptions, loadModel, type Model } from "../engine/mod.ts";
+import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
+import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
+import { textOrFile } from "./generate_flags.ts";
+import type { FlagId } from "./flags.ts";
+import { contextSize, costOf, type ModelFile, modelPath, readModelFile } from "./model_file.ts";
+import type { Flags } from "./parse_flags.ts";
+import { alignLines, formatBytes, planLines } from "./plan_text.ts";
+import { type Shell, styles } from "./shell.ts";
+
+/** A loaded model and what its header says. */
+export interface LoadedModel extends AsyncDisposable {
+  /** The model. */
+  model: Model;
+  /** Its files. */
+  file: ModelFile;
+  /** Milliseconds that loading took. */
+  loadMs: number;
+}
+
+/** A context on a model, as the command line asks for. */
+export interface Session {
+  /** The context. */
+  context: Context;
+  /** Its cost with the plan and without, as computed from the header. */
+  cost: PlanCost;
+  /** Milliseconds from the beginning of loading to here. */
+  readyMs: number;
+}
+
+/**
+ * Checks a plan's text before any model is looked at.
+ *
+ * @param flags The command line.
+ * @param spec The text.
+ * @param id The flag it comes from.
+ */
+export function checkSpec(flags: Flags, spec: string | undefined, id: FlagId): void {
+  if (spec !== undefined) asUsage(flags.name(id), () => readPlan(spec));
+}
+
+/**
+ * A plan's text on a model; without one, the file's own plan.
+ *
+ * @param where What messages begin with.
+ * @param spec The text.
+ * @param file The model.
+ * @throws {UsageError} If it does not fit the model.
+ */
+export function planFor(where: string, spec: string | undefined, file: ModelFile): EffectivePlan {
+  const { nLayer, nextn, layerPlan } = file.header;
+  return asUsage(spec === undefined ? `${file.path}: rys.layer_plan` : where, () => {
+    const plan = readPlan(spec ?? (layerPlan || "none"), { nLayer, nextn });
+    return expandPlan(plan, nLayer, { nextn });
+  });
+}
+
+/**
+ * Loads the model that the command line names.
+ *
+ * @param flags The command line.
+ * @param shell Where to tell what happens.
+ * @param check Checks against the header; what it throws ends the loading.
+ */
+export async function openModel(
+  flags: Flags,
+  shell: Shell,
+  check: (file: ModelFile) => void,
+): Promise<LoadedModel> {
+  tellGpu(flags, shell);
+  const path = modelPath(flags);
+  const start = performance.now();
+  const progress = progressLine(shell);
+  const verbosity = flags.number("verbosity") ?? (shell.verbose ? 5 : undefined);
+  // The header is checked while the engine starts.
+  const loading = loadModel(path, {
+    signal: shell.signal,
+    onProgress: progress.show,
+    ...(verbosity === undefined
+      ? {}
+      : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) }),
+  });
+  loading.catch(() => {});
+  try {
+    const file = await readModelFile(path);
+    if (file.header.nLayer === 0) {
+      throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
+    }
+    check(file);
+    const model = await loading;
+    const loadMs = performance.now() - start;
+    return { model, file, loadMs, [Symbol.asyncDispose]: () => model.dispose() };
+  } finally {
+    progress.clear();
+  }
+}
+
+/**
+ * Makes a context on a loaded model.
+ *
+ * @param flags The command line.
+ * @param loaded The model.
+ * @param spec The plan's text; without it, the file's own plan.
+ * @param where What messages about the plan begin with.
+ */
+export async function openContext(
+  flags: Flags,
+  loaded: LoadedModel,
+  spec: string | undefined,
+  where: string,
+): Promise<Session> {
+  const plan = planFor(where, spec, loaded.file);
+  const cost = asUsage("", () => costOf(loaded.file, plan, flags));
+  const start = performance.now();
+  const options = await contextOptions(flags, loaded.model.info.nCtxTrain);
+  const context = await loaded.model.createContext({ ...options, repeatLayers: spec });
+  return { context, cost, readyMs: loaded.loadMs + performance.now() - start };
+}
+
+/**
+ * What a command line says of a context, but for the plan.
+ *
+ * @param flags The command line.
+ * @param nCtxTrain The model's own context size.
+ */
+export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<ContextOptions> {
+  const threads = flags.number("threads");
+  return {
+    nCtx: contextSize(flags, nCtxTrain),
+    nBatch: flags.number("batchSize"),
+    nUbatch: flags.number("ubatchSize"),
+    nParallel: flags.number("parallel") ?? 1,
+    threads: threads !== undefined && threads > 0 ? threads : undefined,
+    cacheTypeK: flags.text("cacheTypeK") as ContextOptions["cacheTypeK"],
+    cacheTypeV: flags.text("cacheTypeV") as ContextOptions["cacheTypeV"],
+    flashAttention: flashAttention(flags.text("flashAttn")),
+    swaFull: flags.on("swaFull"),
+    contextShift: flags.on("contextShift"),
+    chatTemplate: await textOrFile(flags, "chatTemplate", "chatTemplateFile"),
+    speculative: speculative(flags),
+    lora: loraAdapters(flags),
+  };
+}
+
+function flashAttention(text: string | undefined): "on" | "off" | "auto" | undefined {
+  if (text === undefined || text === "auto") return text;
+  return ["on", "1", "true", "enabled"].includes(text) ? "on" : "off";
+}
+
+function speculative(flags: Flags): ContextOptions["speculative"] {
+  const model = flags.text("modelDraft");
+  const name = flags.text("specType") ?? (model === undefined ? "none" : "draft-simple");
+  const nMax = flags.number("specDraftNMax");
+  if (name === "none") {
+    if (model !== undefined || nMax !== undefined) {
+      throw new UsageError(
+        `${
+          flags.name(model === undefined ? "specDraftNMax" : "modelDraft")
+        } needs a --spec-type other than none`,
+      );
+    }
+    return undefined;
+  }
+  const type = name.startsWith("ngram") ? "ngram" : name.endsWith("mtp") ? "mtp" : "draft";
+  if (type === "draft" && model === undefined) {
+    throw new UsageError(`--spec-type ${name} needs a draft model: -md FILE`);
+  }
+  if (type !== "draft" && model !== undefined) {
+    throw new UsageError(`--spec-type ${name} takes no draft model`);
+  }
+  if (model !== undefined) checkFile(model);
+  return {
+    type,
+    ...(model === undefined ? {} : { model }),
+    ...(nMax === undefined ? {} : { nMax }),
+  };
+}
+
+function loraAdapters(flags: Flags): ContextOptions["lora"] {
+  const list = (id: FlagId) => (flags.text(id) ?? "").split(",").filter((part) => part !== "");
+  const adapters = [
+    ...list("lora").map((path) => ({ path })),
+    ...list("loraScaled").map((part) => {
+      const colon = part.lastIndexOf(":");
+      const scale = Number(part.slice(colon + 1));
+      if (colon < 1 || part.length === colon + 1 || !Number.isFinite(scale)) {
+        throw new UsageError(`--lora-scaled wants FILE:SCALE, not ${JSON.stringify(part)}`);
+      }
+      return { path: part.slice(0, colon), scale };
+    }),
+  ];
+  for (const { path } of adapters) checkFile(path);
+  return adapters.length > 0 ? adapters : undefined;
+}
+
+function checkFile(path: string): void {
+  try {
+    if (!Deno.statSync(path).isFile) throw new Failure(`cannot open ${path}: it is no file`);
+  } catch (error) {
+    throw error instanceof Failure ? error : fileError("open", path, error);
+  }
+}
+
+/** One line about flags that ask for a GPU. */
+function tellGpu(flags: Flags, shell: Shell): void {
+  if (flags.text("gpu") === "required") {
+    throw new Failure("--gpu required: this build computes on the CPU only");
+  }
+  const asked = (["gpuLayers", "gpu"] as const).find((id) =>
+    flags.has(id) && !["0", "off"].includes(flags.text(id) ?? "")
+  );
+  if (asked !== undefined) {
+    shell.err(`note: this build computes on the CPU; ${flags.name(asked)} has no effect yet\n`);
+  }
+}
+
+/** How far loading is, on a terminal and where it takes long. */
+function progressLine(shell: Shell): { show(fraction: number): void; clear(): void } {
+  const start = performance.now();
+  const isShown = Deno.stderr.isTerminal() && !shell.quiet && !shell.verbose;
+  let last = -1;
+  return {
+    show(fraction) {
+      const percent = Math.floor(fraction * 100);
+      if (!isShown || percent === last || performance.now() - start < 500) return;
+      last = percent;
+      shell.err(`\r\x1b[Kloading ${percent} %`);
+    },
+    clear() {
+      if (last >= 0) shell.err("\r\x1b[K");
+      last = -1;
+    },
+  };
+}
+
+/**
+ * Says on standard error what was loaded and what the plan costs.
+ *
+ * @param loaded The model.
+ * @param session The context.
+ * @param shell Where to write; nothing is written where it is to be quiet.
+ */
+export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): void {
+  const { info: model } = loaded.model;
+  const { info } = session.context;
+  if (!shell.quiet) {
+    const style = styles(shell.colour);
+    const name = model.name === "" ? loaded.file.path : model.name;
+    const lines = alignLines([
+      ["model", `${name} (${model.desc}, ${formatBytes(model.modelBytes)})`],
+      ...planLines(info.plan, allocated(session)),
+      ["threads", String(info.threads)],
+      ["load time", `${(session.readyMs / 1000).toFixed(2)} s`],
+    ], style);
+    shell.err(lines);
+    for (const text of info.plan.advisories) shell.warn(text);
+  }
+}
+
+/** The cost with the bytes that were in fact allocated. */
+function allocated({ cost, context: { info } }: Session): PlanCost {
+  const { kvBytes, recurrentBytes, nCtx } = info;
+  return { ...cost, nCtx, plan: { ...cost.plan, kvBytes, recurrentBytes } };
+}
