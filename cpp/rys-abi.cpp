@@ -23,6 +23,7 @@
 #include "llama-memory-recurrent.h"
 
 #include <emscripten.h>
+#include <emscripten/eventloop.h>
 #include <emscripten/heap.h>
 
 #include <atomic>
@@ -340,6 +341,7 @@ EMSCRIPTEN_KEEPALIVE double rys_heap_bytes(void) {
 }
 
 EMSCRIPTEN_KEEPALIVE void rys_init(int32_t verbosity) {
+    emscripten_runtime_keepalive_push(); // else the runtime ends after the first event
     common_log_set_verbosity_thold(verbosity);
     llama_log_set(common_log_default_callback, nullptr);
     ggml_set_abort_callback([](const char * message) { emit(0, EVENT_FATAL, 0, message); });

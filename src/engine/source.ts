@@ -1,4 +1,4 @@
-import { listShards } from "../gguf/mod.ts";
+import { listShards } from "../gguf/list_shards.ts";
 import type { ByteSource } from "./client.ts";
 
 /** Where a model comes from: a path, a `file:` URL, a `Blob`, its bytes, or the shards of a split model in any order. */
