@@ -447,6 +447,9 @@ def recall_facts(r, n, held=False):
     return res, kind
 
 
+DENSE = .2              # share of recall passages without other sentences; the second training stage has more
+
+
 def words_of(s):
     return len(s.replace(".", " .").replace(",", " ,").split())
 
@@ -457,7 +460,7 @@ def passage(r, length, held=False, nf=None):
     facts, kind = recall_facts(r, n, held)
     total = sum(words_of(f[0]) for f in facts)
     sents = [f[0] for f in facts]
-    dense = r.random() < .2 and not held
+    dense = r.random() < DENSE and not held
     while not dense:
         f = filler(r)
         w = words_of(f)
@@ -470,7 +473,7 @@ def passage(r, length, held=False, nf=None):
 
 
 def recall(r, length):
-    n_q = r.randint(1, max(1, min(5, length // 25)))
+    n_q = r.randint(1, max(1, min(5, length // 25))) if r.random() > DENSE else r.randint(1, max(1, length // 20))
     text, facts = passage(r, max(12, length - 12 * n_q))
     out = [text]
     for _ in range(n_q):
@@ -538,7 +541,10 @@ def fact_list(r):
     return " ".join(out)
 
 
-def document(r, length, mix=(.34, .12, .12, .24, .18)):
+MIX = (.34, .12, .12, .24, .18)    # stories, facts, sums, recall, chats
+
+
+def document(r, length, mix=MIX):
     """One document of at most roughly `length` tokens."""
     k = r.choices(range(5), mix)[0]
     if k == 0:

@@ -32,12 +32,15 @@ D, HEADS, HD, FF, N = 64, 2, 32, 128, 40
 EPS, ROPE = 1e-6, 10000.0
 CTX = 2048
 
-# (name, layers, steps, rows, row length, share of random repeated rows, peak rate, final rate, share of steps with a repeated block)
+# name, layers, steps, rows, row length, share of random repeated rows, peak and final rate, share of steps with a
+# repeated block, share of dense recall passages, mix of documents (stories, facts, sums, recall, chats)
 STAGES = [
-    ("a-recall", 4, 1300, 48, 96, .5, 3e-3, 3e-3, 0),
-    ("b-text", 4, 1700, 32, 160, .06, 3e-3, 5e-4, 0),
-    ("c-grow", 40, 400, 16, 128, 0, 1.5e-3, 1.2e-3, .5),
-    ("d-long", 40, 650, 8, 320, 0, 1.2e-3, 1e-4, .5),
+    ("a-induction", 4, 1057, 48, 96, .5, 3e-3, 3e-3, 0, .2, corpus.MIX),
+    ("b-recall", 4, 400, 48, 96, .12, 3e-3, 3e-3, 0, .6, (.15, .06, .06, .58, .15)),
+    ("c-pairs", 4, 700, 48, 96, .08, 3e-3, 3e-3, 0, .6, (.15, .06, .06, .58, .15), .5),
+    ("d-text", 4, 500, 32, 160, .03, 3e-3, 1e-3, 0, .3, corpus.MIX),
+    ("e-grow", 40, 250, 16, 128, 0, 1.5e-3, 1.2e-3, .5, .2, corpus.MIX),
+    ("f-long", 40, 500, 8, 320, 0, 1.2e-3, 1e-4, .5, .2, corpus.MIX),
 ]
 PLANS = [("none", None), ("(20,24)", (20, 24)), ("(33,34)", (33, 34)), ("(26,34)", (26, 34)), ("(8,16)", (8, 16)), ("(0,1)", (0, 1)),
          ("(1,2)", (1, 2)), ("(38,39)", (38, 39)), ("(39,40)", (39, 40)), ("(0,40)", (0, 40))]
@@ -136,7 +139,33 @@ def encode_doc(tok, s):
     return ids + e + [tk.EOT], w + [1.] * len(e) + [1.]
 
 
-def batch_tokens(tok, r, B, L, rand):
+def pair_row(tok, r, L):
+    """Pairs "key S value E" of random tokens, then the keys again in another order: the value lies two tokens
+    behind its key, as in "The code of the fox is 48."; copying alone does not teach that."""
+    t = lambda: r.randrange(3, tok.active)
+    enc = lambda x: tok.id[x.encode()]
+    m = r.randint(2, max(2, L // 12))
+    keys, vals = r.sample(range(3, tok.active), m), [t() for _ in range(m)]
+    if r.random() < .5:
+        vals = [enc(f" {r.randint(1, 99)}") for _ in range(m)]
+    A, S, E, Q = ([t()], [t()], [t()], [t()]) if r.random() < .5 else ([enc(" the")], [enc(" is")], [enc(".")], [enc("?")])
+    if r.random() < .5:
+        Q = S
+    if r.random() < .4:
+        A = []
+    ids, w = [], []
+    for k, v in zip(keys, vals):
+        ids += A + [k] + S + [v] + E
+    w = [.02] * len(ids)
+    while len(ids) < L:
+        i = r.randrange(m)
+        ids += A + [keys[i]] + Q + [vals[i]] + E
+        w += [.05] * len(A) + [.02] + [.1] + [2.] + [.1]
+    return ids[:L], w[:L]
+
+
+def batch_tokens(tok, r, B, L, rand, dense=.2, mix=corpus.MIX, pairs=0.):
+    corpus.DENSE = dense
     toks, wts = np.zeros((B, L + 1), np.int32), np.zeros((B, L + 1), np.float32)
     for b in range(B):
         if b < int(B * rand + r.random()):
@@ -146,9 +175,12 @@ def batch_tokens(tok, r, B, L, rand):
             toks[b] = (a * k)[:L + 1]
             wts[b, n + 1:] = .7
             continue
+        if r.random() < pairs:
+            toks[b], wts[b] = pair_row(tok, r, L + 1)
+            continue
         ids, w = [], []
         while len(ids) < L + 1:
-            i, x = encode_doc(tok, corpus.document(r, L if not ids or r.random() < .5 else max(60, L // 2)))
+            i, x = encode_doc(tok, corpus.document(r, L if not ids or r.random() < .5 else max(60, L // 2), mix))
             ids += i
             w += x
         toks[b], wts[b] = ids[:L + 1], w[:L + 1]
@@ -180,7 +212,7 @@ def get_tok():
 
 
 def optimizer(stage):
-    _, _, steps, _, _, _, hi, lo, _ = stage
+    steps, hi, lo = stage[2], stage[6], stage[7]
     warm = min(100, steps // 5)
     sched = optax.join_schedules([optax.linear_schedule(hi * .05, hi, warm), optax.cosine_decay_schedule(hi, max(1, steps - warm), lo / hi)], [warm])
     return optax.chain(optax.clip_by_global_norm(1.), optax.adamw(sched, b2=.98, weight_decay=.01))
@@ -191,7 +223,7 @@ def train(until=None):
     log = CACHE / "log.jsonl"
     prev = None
     for si, stage in enumerate(STAGES):
-        name, n, steps, B, L, rand, hi, lo, share = stage
+        name, n, steps, B, L, rand, hi, lo, share, dense, mix, *pairs = stage
         opt = optimizer(stage)
         like = init(jax.random.PRNGKey(SEED), n, tok.n)
         done, part = CACHE / f"{name}.npz", CACHE / f"{name}.part.npz"
@@ -229,7 +261,7 @@ def train(until=None):
                 k = r.choices([4, 1, 8], [.5, .2, .3])[0]
                 i = r.randint(2, N - 2 - k)
                 idx = plan_index((i, i + k))
-            x, y, w = batch_tokens(tok, r, B, L, rand)
+            x, y, w = batch_tokens(tok, r, B, L, rand, dense, mix, *pairs)
             p, st, v = step(p, st, x, y, w, idx)
             acc.append(float(v))
             seen += x.size
@@ -376,8 +408,10 @@ TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + 
             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
 
-def write_gguf(path, p, tok, kind):
+def write_gguf(path, p, tok, kind, plan=None):
+    """A plan writes its layers out one after another: what stock llama.cpp should answer under that plan."""
     import gguf
+    idx = [int(i) for i in plan_index(plan)]
     tmp = str(path) + ".tmp"
     g = gguf.GGUFWriter(tmp, "qwen3")
     g.add_type("model")
@@ -390,7 +424,7 @@ def write_gguf(path, p, tok, kind):
     g.add_quantization_version(2)
     g.add_context_length(CTX)
     g.add_embedding_length(D)
-    g.add_block_count(N)
+    g.add_block_count(len(idx))
     g.add_feed_forward_length(FF)
     g.add_head_count(HEADS)
     g.add_head_count_kv(1)
@@ -406,7 +440,6 @@ def write_gguf(path, p, tok, kind):
     g.add_token_types(types)
     g.add_bos_token_id(tk.EOT)
     g.add_eos_token_id(tk.IM_END)
-    g.add_string("tokenizer.ggml.eot_token_id", "") if False else None
     g.add_pad_token_id(tk.EOT)
     g.add_add_bos_token(False)
     g.add_add_eos_token(False)
@@ -422,8 +455,8 @@ def write_gguf(path, p, tok, kind):
     mat("token_embd.weight", p["embd"])
     g.add_tensor("output_norm.weight", np.asarray(p["out_norm"], np.float32))
     L = {k: np.asarray(v, np.float32) for k, v in p["layers"].items()}
-    for i in range(N):
-        b = f"blk.{i}."
+    for at, i in enumerate(idx):
+        b = f"blk.{at}."
         g.add_tensor(b + "attn_norm.weight", L["attn_norm"][i])
         for a, t in (("q", "attn_q"), ("k", "attn_k"), ("v", "attn_v"), ("o", "attn_output")):
             mat(b + t + ".weight", L[a][i].T)
@@ -446,6 +479,41 @@ def export(p, tok):
     (HERE / "prompts.json").write_text(json.dumps(prompts, indent=1) + "\n")
     for f in ("demo.gguf", "demo-q8_0.gguf"):
         print(f, (HERE / f).stat().st_size)
+    readme(tok)
+
+
+FIGURES = ("<!-- figures: written by train_demo.py -->", "<!-- end of figures -->")
+
+
+def readme(tok):
+    """Writes the measured figures into README.md, between the two marks."""
+    res = json.loads((CACHE / "eval.json").read_text())
+    log = [json.loads(x) for x in (CACHE / "log.jsonl").read_text().splitlines()]
+    size = {f: (HERE / f).stat().st_size for f in ("demo.gguf", "demo-q8_0.gguf")}
+    text = (HERE / "README.md").read_text()
+    before, after = text.split(FIGURES[0])[0], text.split(FIGURES[1])[1]
+    o = ["## Files", "", f"- `demo.gguf`: F16 matrices, F32 norms, {size['demo.gguf']:,} bytes", f"- `demo-q8_0.gguf`: Q8_0 matrices, F32 norms, {size['demo-q8_0.gguf']:,} bytes",
+         "- `prompts.json`: the 100 held-out recall prompts, their answers, subjects and lengths in tokens",
+         f"- Vocabulary: {tok.n:,} tokens, of which {tok.active:,} are targets in the generated text.", "", "## Training run", "", f"Seed {SEED}. AdamW (b2 .98, weight decay .01), gradient clipped at 1, cosine rate. Loss is the mean of the weighted cross-entropy (nats) over the last steps logged;",
+         "the stages weigh and mix their text differently, so losses compare only inside a stage.", "", "| stage | layers | steps | rows x tokens | peak rate | loss after first 50 steps | loss at end |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for s in STAGES:
+        r = [x for x in log if x["stage"] == s[0]]
+        if r:
+            o.append(f"| {s[0]} | {s[1]} | {r[-1]['step']} | {s[3]} x {s[4]} | {s[6]} | {r[0]['loss']} | {r[-1]['loss']} |")
+    o += ["", f"All stages together: {sum(s[2] * s[3] * s[4] for s in STAGES if any(x['stage'] == s[0] for x in log)):,} tokens.", "", "## Recall", "",
+          "Each of the 100 prompts of `prompts.json` is encoded, the one most likely next token (of the whole vocabulary) is taken, and it counts if it is the expected number with its space.",
+          "Measured in JAX in F32 arithmetic on the weights as each file holds them (rounded to F16 or Q8_0); the numbers with llama.cpp are below.", "",
+          "| plan | F16 | Q8_0 |", "| --- | --- | --- |"]
+    for name, _ in PLANS:
+        o.append(f"| {name} | {res['recall']['f16'][name]} | {res['recall']['q8_0'][name]} |")
+    if "facts" in res:
+        o += ["", "## Other figures (F16, no plan unless said, greedy)", "", f"- facts in chat form, the whole answer as the generator writes it: {res['facts']} of 200 (facts the training text contains)",
+              f"- sums and differences in chat form, drawn as in training (so not held out): {res['sums']} of 200",
+              "- recall in chat form, the first 50 held-out prompts, whole answer right: " + ", ".join(f"{'none' if k == 'None' else k} {v} of 50" for k, v in res["chat_recall"].items())]
+    o += ["", "## Samples (F16)", ""]
+    for s in res["samples"]:
+        o += [f"- `{s['prompt'][-60:]!r}`, plan {tuple(s['plan']) if s['plan'] else 'none'}, temperature {s['temperature']}: {s['text']!r}"]
+    (HERE / "README.md").write_text(before + FIGURES[0] + "\n" + "\n".join(o) + "\n" + FIGURES[1] + after)
 
 
 if __name__ == "__main__":
