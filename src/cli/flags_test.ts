@@ -31,6 +31,6 @@ Deno.test("FLAGS has ids of its own and a placeholder for each value", () => {
 
 Deno.test("commandsOf() says who knows a flag", () => {
   assertEquals(commandsOf("--n-layer"), ["plan"]);
-  assertEquals(commandsOf("-p"), ["run", "logits", "bench"]);
+  assertEquals(commandsOf("-p"), ["run", "chat", "logits", "bench"]);
   assertEquals(commandsOf("--nonsense"), []);
 });

@@ -34,7 +34,7 @@ const ABOUT: Record<CommandName, About> = {
   },
   logits: {
     line: "write the logits of every token of a prompt",
-    usage: "[-m FILE] (-p TEXT | --tokens 1,2,3) [-o FILE] [--repeat-layers SPEC]",
+    usage: "[-m FILE] (-p TEXT | --tokens 1,2,3) [-o FILE]",
     text:
       `Computes a prompt once and writes, for each of its tokens, one row of n_vocab little-endian 32-bit floats.`,
   },

@@ -1,10 +1,4 @@
-import type {
-  ChatMessage,
-  Completion,
-  GenerateOptions,
-  Generation,
-  GenerationEnd,
-} from "../engine/mod.ts";
+import type { ChatMessage, Completion, Generation, GenerationEnd } from "../engine/mod.ts";
 import { planToJson } from "../plan/mod.ts";
 import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
 import type { Flags } from "./parse_flags.ts";
@@ -49,7 +43,7 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   }
   const generation = session.context.generate(
     asChat ? chatOf(escapedText(flags, "systemPrompt"), prompt) : prompt,
-    { ...options, signal: shell.signal } satisfies GenerateOptions,
+    { ...options, signal: shell.signal },
   );
   if (flags.on("json")) {
     await shell.out(JSON.stringify(await toJson(generation, loaded, session)) + "\n");
@@ -71,14 +65,16 @@ function chatOf(system: string | undefined, prompt: string): ChatMessage[] {
  *
  * @param generation The answer.
  * @param shell Where to write.
+ * @param onText Told each part of the text.
  * @returns What is known at the end.
  */
 export async function stream(
   generation: Generation,
   shell: Shell,
-): Promise<GenerationEnd & { text: string }> {
+  onText?: (text: string) => void,
+): Promise<GenerationEnd> {
   const style = styles(showsColour(Deno.stderr));
-  let text = "";
+  let lastText = "";
   let thinks = false;
   let end: GenerationEnd | undefined;
   try {
@@ -90,19 +86,20 @@ export async function stream(
       if (piece.text !== "") {
         if (thinks) shell.err("\n");
         thinks = false;
-        text += piece.text;
+        lastText = piece.text;
+        onText?.(piece.text);
         await shell.out(piece.text);
       }
       end = piece.end ?? end;
     }
   } catch (error) {
     // The line that was begun is ended, so that what comes next stands on its own.
-    if (text !== "" && !text.endsWith("\n")) await shell.out("\n").catch(() => {});
+    if (lastText !== "" && !lastText.endsWith("\n")) await shell.out("\n").catch(() => {});
     throw error;
   }
   if (thinks) shell.err("\n");
-  if (!text.endsWith("\n")) await shell.out("\n");
-  return { ...end!, text };
+  if (!lastText.endsWith("\n")) await shell.out("\n");
+  return end!;
 }
 
 /**
