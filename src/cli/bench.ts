@@ -2,8 +2,15 @@ import type { Context, GenerateOptions } from "../engine/mod.ts";
 import { type EffectivePlan, planToJson } from "../plan/mod.ts";
 import { UsageError } from "./errors.ts";
 import type { Flags } from "./parse_flags.ts";
-import { formatBytes, formatRatio } from "./plan_text.ts";
-import { checkSpec, contextOptions, type LoadedModel, openModel, planFor } from "./session.ts";
+import { formatRatio } from "./plan_text.ts";
+import {
+  checkSpec,
+  contextOptions,
+  describeModel,
+  type LoadedModel,
+  openModel,
+  planFor,
+} from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 import type { FlagId } from "./flags.ts";
 
@@ -176,7 +183,6 @@ function table(
   { model }: LoadedModel,
   threads: number,
 ): string {
-  const { desc, modelBytes } = model.info;
   const style = styles(showsColour(Deno.stdout));
   const cells = rows.map((row) => {
     const { mean, stddev } = statsOf(row.samples);
@@ -203,6 +209,6 @@ function table(
       "|",
     )
   }|\n`;
-  return `${desc}, ${formatBytes(modelBytes)}, CPU, ${threads} threads\n\n` +
+  return `${describeModel(model.info)}; CPU, ${threads} threads\n\n` +
     style.bold(line(head)) + rule + cells.map(line).join("");
 }

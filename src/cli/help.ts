@@ -40,7 +40,7 @@ const ABOUT: Record<CommandName, About> = {
   },
   bench: {
     line: "measure the speed of plans beside the model without one",
-    usage: "[-m FILE] [--repeat-layers SPEC]... [-p N,...] [-n N,...] [-r N] [--json]",
+    usage: "[-m FILE] [--repeat-layers SPEC]... [-p N,...] [-n N,...] [-r N]",
     text:
       `Measures prompt processing (pp) and text generation (tg) in tokens per second, as llama-bench does, without a plan and with each plan given, in turn.`,
   },

@@ -1,4 +1,10 @@
-import { type Context, type ContextOptions, loadModel, type Model } from "../engine/mod.ts";
+import {
+  type Context,
+  type ContextOptions,
+  loadModel,
+  type Model,
+  type ModelInfo,
+} from "../engine/mod.ts";
 import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { textOrFile } from "./generate_flags.ts";
@@ -247,7 +253,7 @@ export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): vo
     const style = styles(shell.colour);
     const name = model.name === "" ? loaded.file.path : model.name;
     const lines = alignLines([
-      ["model", `${name} (${model.desc}, ${formatBytes(model.modelBytes)})`],
+      ["model", `${name} (${describeModel(model)})`],
       ...planLines(info.plan, allocated(session)),
       ["threads", String(info.threads)],
       ["load time", `${(session.readyMs / 1000).toFixed(2)} s`],
@@ -255,6 +261,21 @@ export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): vo
     shell.err(lines);
     for (const text of info.plan.advisories) shell.warn(text);
   }
+}
+
+/**
+ * A model in a few words: architecture, parameters, number format, size.
+ *
+ * @param info What the model says of itself.
+ */
+export function describeModel(info: ModelInfo): string {
+  // llama.cpp's own description names a size by the number of layers, which small models get wrong.
+  const format = info.desc.split(" ").slice(2).join(" ");
+  const n = info.nParams;
+  const [size, unit] = n >= 1e9 ? [n / 1e9, "billion"] : [n / 1e6, "million"];
+  const parameters = `${size.toFixed(size < 10 ? 1 : 0)} ${unit} parameters`;
+  return [info.arch, parameters, format, formatBytes(info.modelBytes)]
+    .filter((part) => part !== "").join(", ");
 }
 
 /** The cost with the bytes that were in fact allocated. */
