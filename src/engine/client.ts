@@ -82,6 +82,8 @@ export interface EngineStartOptions {
 /** One WASM instance in its Worker. */
 export class EngineClient {
   #worker: Worker;
+  #threads = new Map<number, Worker>();
+  #js: string;
   #pending = new Map<number, Pending>();
   #mem = new Map<number, (bytes: Uint8Array | null, heap: number) => void>();
   #sources = new Map<number, ByteSource>();
@@ -97,6 +99,7 @@ export class EngineClient {
 
   private constructor(options: EngineStartOptions) {
     this.#onLog = options.onLog;
+    this.#js = new URL("rys.js", options.dist).href;
     this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "rys-engine" });
     this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.#receive(data);
     this.#worker.onerror = (event) => {
@@ -113,7 +116,7 @@ export class EngineClient {
     const client = new EngineClient(options);
     client.#post({
       op: "init",
-      js: new URL("rys.js", options.dist).href,
+      js: client.#js,
       wasm: new URL("rys.wasm", options.dist).href,
       buildId: build.id,
       verbosity: options.verbosity,
@@ -214,6 +217,26 @@ export class EngineClient {
     for (const settle of [...this.#mem.values()]) settle(null, -1);
     this.#closed.resolve();
     this.#worker.terminate();
+    this.#endThreads();
+  }
+
+  #startThread(id: number, port: MessagePort): void {
+    if (this.#gone) return;
+    const thread = new Worker(new URL("./thread.ts", import.meta.url), {
+      type: "module",
+      name: "em-pthread", // emscripten's code looks for this name
+    });
+    thread.onerror = (event) => {
+      event.preventDefault();
+      this.#fail(event.message);
+    };
+    thread.postMessage({ port, js: this.#js }, [port]);
+    this.#threads.set(id, thread);
+  }
+
+  #endThreads(): void {
+    for (const thread of this.#threads.values()) thread.terminate();
+    this.#threads.clear();
   }
 
   #receive(message: FromEngine): void {
@@ -229,9 +252,15 @@ export class EngineClient {
         return this.#mem.get(message.req)?.(message.bytes, 0);
       case "heap":
         return this.#mem.get(message.req)?.(null, message.bytes);
+      case "thread-start":
+        return this.#startThread(message.id, message.port);
+      case "thread-end":
+        this.#threads.get(message.id)?.terminate();
+        return void this.#threads.delete(message.id);
       case "fatal":
         return this.#fail(message.message);
       case "closed":
+        this.#endThreads();
         this.#gone ??= new EngineError("the model is disposed");
         for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
         return this.#closed.resolve();

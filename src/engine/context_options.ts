@@ -111,10 +111,12 @@ export function contextArgs(
   add("-np", nParallel);
   if (nParallel > 1) args.push("--kv-unified");
   add("-t", threads);
+  add("--poll", 5); // a millisecond: the pause between two tokens; longer spinning starves what else runs
   add("-ctk", oneOf("cacheTypeK", options.cacheTypeK ?? "f16", KV_TYPES));
   add("-ctv", oneOf("cacheTypeV", options.cacheTypeV ?? "f16", KV_TYPES));
   add("-fa", oneOf("flashAttention", options.flashAttention ?? "auto", ["on", "off", "auto"]));
   add("--cache-ram", wholeNumber("cacheRamMib", options.cacheRamMib ?? 0, -1));
+  args.push("--no-cache-idle-slots");
   if (options.swaFull) args.push("--swa-full");
   args.push(options.contextShift ? "--context-shift" : "--no-context-shift");
   if (options.chatTemplate !== undefined) add("--chat-template", options.chatTemplate);

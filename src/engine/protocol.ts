@@ -79,5 +79,7 @@ export type FromEngine =
   | { op: "read"; token: number; id: number; offset: number; n: number }
   | { op: "mem"; req: number; bytes: Uint8Array | null }
   | { op: "heap"; req: number; bytes: number }
+  | { op: "thread-start"; id: number; port: MessagePort }
+  | { op: "thread-end"; id: number }
   | { op: "fatal"; message: string }
   | { op: "closed" };
