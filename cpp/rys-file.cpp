@@ -127,7 +127,13 @@ extern "C" FILE * rys_fopen(const char * fname, const char * mode) {
             return nullptr;
         }
     } else if (strncmp(fname, "/rys/file/", 10) == 0 && mode[0] == 'r') {
-        s->id = (int32_t) strtol(fname + 10, nullptr, 10);
+        char * rest = nullptr;
+        s->id = (int32_t) strtol(fname + 10, &rest, 10);
+        int shard = 0;
+        int n_shards = 0;
+        if (sscanf(rest, "-%d-of-%d.gguf", &shard, &n_shards) == 2) {
+            s->id += shard - 1; // upstream derives the names of a split model's other files from the first one's
+        }
         std::lock_guard<std::mutex> lock(mutex);
         const auto it = host_files.find(s->id);
         if (it == host_files.end()) {

@@ -31,7 +31,12 @@ export class EngineError extends Error {
    */
   constructor(
     message: string,
-    options: { fatal?: boolean; type?: string; status?: number; details?: Record<string, unknown> } = {},
+    options: {
+      fatal?: boolean;
+      type?: string;
+      status?: number;
+      details?: Record<string, unknown>;
+    } = {},
   ) {
     super(message);
     this.fatal = options.fatal ?? false;
@@ -100,7 +105,10 @@ export class EngineClient {
   private constructor(options: EngineStartOptions) {
     this.#onLog = options.onLog;
     this.#js = new URL("rys.js", options.dist).href;
-    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "rys-engine" });
+    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), {
+      type: "module",
+      name: "rys-engine",
+    });
     this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.#receive(data);
     this.#worker.onerror = (event) => {
       event.preventDefault(); // else the process ends
@@ -126,13 +134,22 @@ export class EngineClient {
     return client;
   }
 
-  /** Makes a source readable as a file of the engine; returns the file's name there. */
-  addFile(source: ByteSource): string {
-    const file: FileSource = { id: this.#nextFile++, size: source.size };
-    if (source.path !== undefined) file.path = source.path;
-    this.#sources.set(file.id, source);
-    this.#post({ op: "file", file });
-    return `/rys/file/${file.id}`;
+  /**
+   * Makes sources readable as files of the engine: one file, or the shards of a split model in order.
+   *
+   * @returns The name of the first file there.
+   */
+  addFiles(sources: ByteSource[]): string {
+    const first = this.#nextFile;
+    for (const source of sources) {
+      const file: FileSource = { id: this.#nextFile++, size: source.size };
+      if (source.path !== undefined) file.path = source.path;
+      this.#sources.set(file.id, source);
+      this.#post({ op: "file", file });
+    }
+    // The form upstream expects of a split model; see rys-file.cpp.
+    const n = String(sources.length).padStart(5, "0");
+    return `/rys/file/${first}${sources.length > 1 ? `-00001-of-${n}.gguf` : ""}`;
   }
 
   /**
@@ -147,7 +164,9 @@ export class EngineClient {
     if (this.#closing) return Promise.reject(new EngineError("the model is disposed"));
     if (signal?.aborted) return Promise.reject(signal.reason);
     const slot = this.#slots.pop();
-    if (slot === undefined) return Promise.reject(new EngineError(`more than ${MAX_REQUESTS} requests at once`));
+    if (slot === undefined) {
+      return Promise.reject(new EngineError(`more than ${MAX_REQUESTS} requests at once`));
+    }
     Atomics.store(this.#flags, slot, 0);
     if ("cancel" in call) call.cancel = slot;
     // Written to shared memory: reaches the engine's threads also while its Worker is busy.
@@ -162,7 +181,9 @@ export class EngineClient {
       signal?.removeEventListener("abort", abort);
       this.#slots.push(slot);
     }).catch((error) => {
-      throw signal?.aborted && !(error instanceof EngineError && error.fatal) ? signal.reason : error;
+      throw signal?.aborted && !(error instanceof EngineError && error.fatal)
+        ? signal.reason
+        : error;
     });
   }
 
@@ -181,11 +202,15 @@ export class EngineClient {
     return (await this.#memCall((req) => ({ op: "heap", req }))).heap;
   }
 
-  #memCall(message: (req: number) => ToEngine): Promise<{ bytes: Uint8Array | null; heap: number }> {
+  #memCall(
+    message: (req: number) => ToEngine,
+  ): Promise<{ bytes: Uint8Array | null; heap: number }> {
     if (this.#gone) return Promise.reject(this.#gone);
     if (this.#closing) return Promise.reject(new EngineError("the model is disposed"));
     const req = this.#nextReq++;
-    const { promise, resolve, reject } = Promise.withResolvers<{ bytes: Uint8Array | null; heap: number }>();
+    const { promise, resolve, reject } = Promise.withResolvers<
+      { bytes: Uint8Array | null; heap: number }
+    >();
     this.#mem.set(req, (bytes, heap) => heap < 0 ? reject(this.#gone) : resolve({ bytes, heap }));
     this.#post(message(req));
     return promise.finally(() => this.#mem.delete(req));
@@ -211,7 +236,9 @@ export class EngineClient {
 
   #fail(message: string): void {
     if (this.#gone) return;
-    this.#gone = new EngineError(`the engine's instance is gone: ${message.trim()}`, { fatal: true });
+    this.#gone = new EngineError(`the engine's instance is gone: ${message.trim()}`, {
+      fatal: true,
+    });
     this.#ready.reject(this.#gone);
     for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
     for (const settle of [...this.#mem.values()]) settle(null, -1);
@@ -306,7 +333,9 @@ async function readBuild(dist: URL): Promise<{ id: string }> {
     return await response.json();
   } catch {
     throw new EngineError(
-      `Cannot start the engine: there is no built WASM at ${url.protocol === "file:" ? url.pathname : url}; ` +
+      `Cannot start the engine: there is no built WASM at ${
+        url.protocol === "file:" ? url.pathname : url
+      }; ` +
         `run "deno task build" once`,
     );
   }

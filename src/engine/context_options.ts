@@ -67,7 +67,9 @@ export interface ContextOptions {
 
 /** Checks a whole number of an options object. */
 export function wholeNumber(name: string, value: number, min: number, max = 2 ** 31 - 1): number {
-  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
+  if (typeof value !== "number") {
+    throw new TypeError(`${name} must be a number, not ${typeof value}`);
+  }
   if (!Number.isInteger(value) || value < min || value > max) {
     throw new RangeError(`${name} must be a whole number in ${min}..${max}, not ${value}`);
   }
@@ -75,7 +77,9 @@ export function wholeNumber(name: string, value: number, min: number, max = 2 **
 }
 
 function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
-  if (!of.includes(value)) throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
+  if (!of.includes(value)) {
+    throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
+  }
   return value;
 }
 
@@ -121,17 +125,27 @@ export function contextArgs(
   args.push(options.contextShift ? "--context-shift" : "--no-context-shift");
   if (options.chatTemplate !== undefined) add("--chat-template", options.chatTemplate);
   if (options.lora?.length) {
-    add("--lora-scaled", options.lora.map(({ path, scale = 1 }) => `${file(path)}:${scale}`).join(","));
+    add(
+      "--lora-scaled",
+      options.lora.map(({ path, scale = 1 }) => `${file(path)}:${scale}`).join(","),
+    );
   }
   const spec = options.speculative;
   if (spec) {
     oneOf("speculative.type", spec.type, ["draft", "mtp", "ngram"]);
     if (spec.type === "draft") {
-      if (!spec.model) throw new TypeError(`speculative.type "draft" needs speculative.model, a path`);
+      if (!spec.model) {
+        throw new TypeError(`speculative.type "draft" needs speculative.model, a path`);
+      }
       add("-md", file(spec.model));
     }
-    add("--spec-type", { draft: "draft-simple", mtp: "draft-mtp", ngram: "ngram-simple" }[spec.type]);
-    if (spec.nMax !== undefined) add("--spec-draft-n-max", wholeNumber("speculative.nMax", spec.nMax, 1));
+    add(
+      "--spec-type",
+      { draft: "draft-simple", mtp: "draft-mtp", ngram: "ngram-simple" }[spec.type],
+    );
+    if (spec.nMax !== undefined) {
+      add("--spec-draft-n-max", wholeNumber("speculative.nMax", spec.nMax, 1));
+    }
   }
   args.push(...options.args ?? []);
   return args;

@@ -184,11 +184,18 @@ export function requestBody(
   put("cache_prompt", options.cachePrompt);
   if (options.stop !== undefined) {
     const stop = [options.stop].flat();
-    if (stop.some((s) => typeof s !== "string")) throw new TypeError("stop must be a string or a list of strings");
+    if (stop.some((s) => typeof s !== "string")) {
+      throw new TypeError("stop must be a string or a list of strings");
+    }
     put("stop", stop);
   }
-  if (options.maxTokens !== undefined && (!Number.isInteger(options.maxTokens) || options.maxTokens < -1)) {
-    throw new RangeError(`maxTokens must be a whole number, or -1 for no limit, not ${options.maxTokens}`);
+  if (
+    options.maxTokens !== undefined &&
+    (!Number.isInteger(options.maxTokens) || options.maxTokens < -1)
+  ) {
+    throw new RangeError(
+      `maxTokens must be a whole number, or -1 for no limit, not ${options.maxTokens}`,
+    );
   }
   if (chat) {
     put("messages", prompt);
@@ -201,7 +208,12 @@ export function requestBody(
     put("prompt", prompt);
     if (options.logprobs) put("n_probs", options.logprobs);
   }
-  return { path: chat ? "/v1/chat/completions" : "/completion", body: { ...body, ...options.extra }, chat, seed };
+  return {
+    path: chat ? "/v1/chat/completions" : "/completion",
+    body: { ...body, ...options.extra },
+    chat,
+    seed,
+  };
 }
 
 // The shapes of llama-server's answers, as far as they are read here.
@@ -236,7 +248,11 @@ interface RawPiece {
 interface RawChunk {
   choices?: {
     finish_reason: FinishReason | null;
-    delta: { content?: string | null; reasoning_content?: string; tool_calls?: Record<string, unknown>[] };
+    delta: {
+      content?: string | null;
+      reasoning_content?: string;
+      tool_calls?: Record<string, unknown>[];
+    };
     logprobs?: { content?: RawProb[] } | null;
   }[];
   __verbose?: RawPiece;
@@ -260,7 +276,9 @@ const toTimings = (t: RawTimings): Timings => ({
   predictedTokens: t.predicted_n,
   predictedMs: t.predicted_ms,
   predictedPerSecond: t.predicted_per_second,
-  ...(t.draft_n !== undefined ? { draftTokens: t.draft_n, draftAccepted: t.draft_n_accepted ?? 0 } : {}),
+  ...(t.draft_n !== undefined
+    ? { draftTokens: t.draft_n, draftAccepted: t.draft_n_accepted ?? 0 }
+    : {}),
 });
 
 /** llama-server's error object as an exception. */
@@ -310,7 +328,14 @@ export class Generation implements AsyncIterable<Piece> {
       mergeToolCalls(toolCalls, piece.toolCalls ?? []);
       end = piece.end ?? end;
     }
-    return { text, reasoning, tokens, toolCalls, ...(logprobs.length ? { logprobs } : {}), ...end! };
+    return {
+      text,
+      reasoning,
+      tokens,
+      toolCalls,
+      ...(logprobs.length ? { logprobs } : {}),
+      ...end!,
+    };
   }
 
   /** Runs to the end and returns the text. */
@@ -328,7 +353,9 @@ function mergeToolCalls(calls: Record<string, unknown>[], deltas: Record<string,
       if (key === "index") continue;
       if (key === "function") {
         const target = (call.function ??= {}) as Record<string, string>;
-        for (const [k, v] of Object.entries(value as Record<string, string>)) target[k] = (target[k] ?? "") + v;
+        for (const [k, v] of Object.entries(value as Record<string, string>)) {
+          target[k] = (target[k] ?? "") + v;
+        }
       } else call[key] = value;
     }
   }
@@ -355,7 +382,15 @@ export async function* runGeneration(
   const body = new TextEncoder().encode(JSON.stringify(request.body));
 
   const finished = client.call(
-    { fn: "context_request", context, method: "POST", path: request.path, query: "", body, cancel: 0 },
+    {
+      fn: "context_request",
+      context,
+      method: "POST",
+      path: request.path,
+      query: "",
+      body,
+      cancel: 0,
+    },
     {
       head: (code) => status = code,
       chunk(bytes) {
@@ -377,7 +412,9 @@ export async function* runGeneration(
   ).then(
     ({ handle: stopped }) => {
       if (status !== 200) failure ??= toEngineError(parseJson(plain), status);
-      else if (stopped && !both.aborted) failure ??= new EngineError("The context was disposed of during the generation");
+      else if (stopped && !both.aborted) {
+        failure ??= new EngineError("The context was disposed of during the generation");
+      }
     },
     (error) => void (failure ??= error),
   ).finally(() => {
@@ -445,7 +482,10 @@ function chatReader(seed: number): (object: unknown) => Piece[] {
     const choice = raw.choices?.[0];
     if (!choice) return [];
     const { content, reasoning_content, tool_calls } = choice.delta;
-    const piece: Piece = { text: content ?? "", tokens: raw.__verbose?.stop ? [] : raw.__verbose?.tokens ?? [] };
+    const piece: Piece = {
+      text: content ?? "",
+      tokens: raw.__verbose?.stop ? [] : raw.__verbose?.tokens ?? [],
+    };
     if (reasoning_content) piece.reasoning = reasoning_content;
     if (tool_calls) piece.toolCalls = tool_calls;
     if (choice.logprobs?.content) piece.logprobs = choice.logprobs.content.map(toLogprob);

@@ -21,10 +21,10 @@ export {
 export {
   Context,
   type ContextInfo,
-  type LoadModelOptions,
   loadModel,
-  type LogLevel,
+  type LoadModelOptions,
   type Logits,
+  type LogLevel,
   Model,
   type ModelInfo,
 } from "./model.ts";

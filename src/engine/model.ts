@@ -7,7 +7,13 @@ import {
   readPlan,
 } from "../plan/mod.ts";
 import { type CallEvents, EngineClient, EngineError } from "./client.ts";
-import { type ContextOptions, contextArgs, defaultThreads, type PlanInput, wholeNumber } from "./context_options.ts";
+import {
+  contextArgs,
+  type ContextOptions,
+  defaultThreads,
+  type PlanInput,
+  wholeNumber,
+} from "./context_options.ts";
 import {
   type ChatMessage,
   type GenerateOptions,
@@ -169,7 +175,10 @@ const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn",
  * assert(text.length > 0);
  * ```
  */
-export async function loadModel(source: ModelSource, options: LoadModelOptions = {}): Promise<Model> {
+export async function loadModel(
+  source: ModelSource,
+  options: LoadModelOptions = {},
+): Promise<Model> {
   options.signal?.throwIfAborted();
   const sources = await openSources(source);
   const { onLog } = options;
@@ -177,15 +186,16 @@ export async function loadModel(source: ModelSource, options: LoadModelOptions =
     dist: options.dist ?? new URL("../../wasm/dist/", import.meta.url),
     verbosity: options.verbosity ?? (onLog ? 3 : 2),
     threads: defaultThreads() + 3,
-    ...(onLog ? { onLog: (level, line) => onLog(LOG_LEVELS[level] ?? "info", line.trimEnd()) } : {}),
+    ...(onLog
+      ? { onLog: (level, line) => onLog(LOG_LEVELS[level] ?? "info", line.trimEnd()) }
+      : {}),
   });
   try {
-    const names = sources.map((s) => client.addFile(s));
     const events: CallEvents = {};
     if (options.onProgress) events.progress = (mille) => options.onProgress!(mille / 1000);
     const call: EngineCall = {
       fn: "model_load",
-      options: { path: names[0]!, args: options.args ?? [] },
+      options: { path: client.addFiles(sources), args: options.args ?? [] },
       cancel: 0,
     };
     const { handle, text } = await client.call(call, events, options.signal);
@@ -253,7 +263,11 @@ export class Model implements AsyncDisposable {
    */
   async createContext(options: ContextOptions = {}): Promise<Context> {
     const { plan, effective } = this.#plan(options.repeatLayers);
-    const args = contextArgs(options, this.info.nCtxTrain, (path) => this.#client.addFile(pathSource(path)));
+    const args = contextArgs(
+      options,
+      this.info.nCtxTrain,
+      (path) => this.#client.addFiles([pathSource(path)]),
+    );
     const { kind, words } = packPlan(plan);
     const create = async (extra: string[]) => {
       const { handle, text } = await this.#client.call({
@@ -295,7 +309,10 @@ export class Model implements AsyncDisposable {
    * @param options `special` (default true) shows control tokens.
    * @throws {EngineError} If a token is outside the vocabulary.
    */
-  async detokenize(tokens: readonly number[], options: { special?: boolean } = {}): Promise<string> {
+  async detokenize(
+    tokens: readonly number[],
+    options: { special?: boolean } = {},
+  ): Promise<string> {
     const call = { do: "detokenize", tokens, special: options.special ?? true };
     return (await this.#modelCall<{ text: string }>(call)).text;
   }
@@ -324,7 +341,11 @@ export class Model implements AsyncDisposable {
     const data = new Float32Array(tokens.length * nVocab);
     const bytes = new Uint8Array(data.buffer);
     let at = 0;
-    const args = contextArgs(options, tokens.length, (path) => this.#client.addFile(pathSource(path)));
+    const args = contextArgs(
+      options,
+      tokens.length,
+      (path) => this.#client.addFiles([pathSource(path)]),
+    );
     const { text } = await this.#client.call(
       {
         fn: "logits_eval",
@@ -496,7 +517,11 @@ export class Context implements AsyncDisposable {
       options.signal,
     );
     options.signal?.throwIfAborted();
-    return { status, contentType, body: new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer()) };
+    return {
+      status,
+      contentType,
+      body: new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer()),
+    };
   }
 
   async #json<T>(context: number, path: string, body?: unknown): Promise<T> {
@@ -507,7 +532,10 @@ export class Context implements AsyncDisposable {
   }
 
   /** See {@linkcode Model.tokenize}. */
-  tokenize(text: string, options: { addSpecial?: boolean; parseSpecial?: boolean } = {}): Promise<number[]> {
+  tokenize(
+    text: string,
+    options: { addSpecial?: boolean; parseSpecial?: boolean } = {},
+  ): Promise<number[]> {
     return this.model.tokenize(text, options);
   }
 
@@ -550,7 +578,10 @@ export class Context implements AsyncDisposable {
   }
 
   /** See {@linkcode Model.logits}; runs this context's plan. */
-  logits(prompt: string | readonly number[], options: { signal?: AbortSignal } = {}): ReturnType<Model["logits"]> {
+  logits(
+    prompt: string | readonly number[],
+    options: { signal?: AbortSignal } = {},
+  ): ReturnType<Model["logits"]> {
     this.#check();
     return this.model.logits(prompt, { ...this.#options, ...options });
   }
@@ -609,7 +640,9 @@ export class Context implements AsyncDisposable {
       this.#onDispose();
       const embedding = await this.#embedding?.catch(() => undefined);
       for (const context of [this.#handle, embedding?.handle]) {
-        if (context !== undefined) await this.#client.call({ fn: "context_free", context }).catch(() => {});
+        if (context !== undefined) {
+          await this.#client.call({ fn: "context_free", context }).catch(() => {});
+        }
       }
     })();
   }

@@ -1,34 +1,43 @@
-import { listShards } from "../gguf/list_shards.ts";
+import { readHeader } from "../gguf/read_header.ts";
+import { readModel } from "../gguf/read_model.ts";
 import type { ByteSource } from "./client.ts";
 
-/** Where a model comes from: a path, a `file:` URL, a `Blob`, its bytes, or the shards of a split model in any order. */
+/** Where a model comes from: a path (of any shard of a split model), a `file:` URL, a `Blob`, or its bytes. */
 export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer>;
 
-/** The sources of a model's files, first shard first. */
+/**
+ * Checks a model's header and gives its files to read from, first shard first.
+ *
+ * @throws {GgufError} If a file is no sound GGUF or a shard is missing.
+ */
 export async function openSources(source: ModelSource): Promise<ByteSource[]> {
-  if (source instanceof Blob) return [blobSource(source)];
-  if (source instanceof Uint8Array) return [blobSource(new Blob([source]))];
-  const path = source instanceof URL ? filePath(source) : source;
-  const shards = await listShards(path);
-  return shards.map(pathSource);
-}
-
-function filePath(url: URL): string {
-  if (url.protocol !== "file:") {
-    throw new TypeError(`Cannot load a model from ${url}: only file: URLs, paths, Blobs and bytes are read`);
+  if (source instanceof Uint8Array) source = new Blob([source]);
+  if (source instanceof Blob) {
+    const blob = source;
+    await readHeader(blob);
+    return [{
+      size: blob.size,
+      read: async (offset, n) => new Uint8Array(await blob.slice(offset, offset + n).arrayBuffer()),
+    }];
   }
-  return decodeURIComponent(url.pathname);
-}
-
-function blobSource(blob: Blob): ByteSource {
-  return {
-    size: blob.size,
-    read: async (offset, n) => new Uint8Array(await blob.slice(offset, offset + n).arrayBuffer()),
-  };
+  if (source instanceof URL) {
+    if (source.protocol !== "file:") {
+      throw new TypeError(
+        `Cannot load a model from ${source}: only file: URLs, paths, Blobs and bytes are read`,
+      );
+    }
+    source = decodeURIComponent(source.pathname);
+  }
+  if (typeof source !== "string") {
+    throw new TypeError(
+      `Cannot load a model from ${typeof source}: a path, URL, Blob or Uint8Array is needed`,
+    );
+  }
+  const { files } = await readModel(source);
+  return files.map(pathSource);
 }
 
 /** A source that the engine's Worker opens itself. */
 export function pathSource(path: string): ByteSource {
   return { size: Deno.statSync(path).size, path };
 }
-

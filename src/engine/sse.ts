@@ -13,7 +13,9 @@ export function sseParser(): (bytes: Uint8Array) => unknown[] {
     rest = events.pop()!;
     const objects: unknown[] = [];
     for (const event of events) {
-      const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
+      const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) =>
+        line.slice(5).trimStart()
+      );
       const text = data.join("\n");
       if (text && text !== "[DONE]") objects.push(JSON.parse(text));
     }

@@ -8,8 +8,9 @@ self.onmessage = async ({ data }: MessageEvent<{ port: MessagePort; js: string }
   const { port, js } = data;
   const early: MessageEvent[] = [];
   port.onmessage = (event) => early.push(event);
-  self.postMessage = ((message: unknown, transfer: Transferable[] = []) =>
-    port.postMessage(message, transfer)) as typeof self.postMessage;
+  self.postMessage =
+    ((message: unknown, transfer: Transferable[] = []) =>
+      port.postMessage(message, transfer)) as typeof self.postMessage;
   self.onmessage = null;
   // Deno 2.9 may sleep through the wake-up of a waitAsync; without it emscripten posts messages.
   Object.assign(Atomics, { waitAsync: undefined });

@@ -5,7 +5,13 @@
 // instance's own threads, which reach this Worker for files of the host.
 
 import { closeSync, openSync, readSync } from "node:fs";
-import { EventKind, type FileSource, type FromEngine, MAX_REQUESTS, type ToEngine } from "./protocol.ts";
+import {
+  EventKind,
+  type FileSource,
+  type FromEngine,
+  MAX_REQUESTS,
+  type ToEngine,
+} from "./protocol.ts";
 
 type Pointer = number | bigint;
 type Export = (...args: (number | bigint)[]) => number | bigint | undefined;
@@ -46,7 +52,8 @@ class ThreadWorker {
   }
 }
 
-const post = (message: FromEngine, transfer: Transferable[] = []) => self.postMessage(message, transfer);
+const post = (message: FromEngine, transfer: Transferable[] = []) =>
+  self.postMessage(message, transfer);
 
 let instance: Instance;
 let wide = true; // memory64: pointers of our own exports are bigint
@@ -71,7 +78,9 @@ function allocate(bytes: Uint8Array): number {
 
 /** Runs `use` with copies of the arguments in the instance's memory; C++ copies what it keeps. */
 function withBytes(parts: (string | Uint8Array)[], use: (...at: Pointer[]) => void): void {
-  const at = parts.map((part) => allocate(typeof part === "string" ? new TextEncoder().encode(part + "\0") : part));
+  const at = parts.map((part) =>
+    allocate(typeof part === "string" ? new TextEncoder().encode(part + "\0") : part)
+  );
   try {
     use(...at.map(ptr));
   } finally {
@@ -79,7 +88,8 @@ function withBytes(parts: (string | Uint8Array)[], use: (...at: Pointer[]) => vo
   }
 }
 
-const words = (array: Uint32Array | Int32Array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+const words = (array: Uint32Array | Int32Array) =>
+  new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
 const host: Host = {
   event(req, kind, aux, data, n) {
@@ -116,13 +126,19 @@ const host: Host = {
 async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   Object.assign(globalThis, { Worker: ThreadWorker });
   Object.assign(Atomics, { waitAsync: undefined }); // see thread.ts
-  const [module, { default: create }] = await Promise.all([compile(message.wasm), import(message.js)]);
+  const [module, { default: create }] = await Promise.all([
+    compile(message.wasm),
+    import(message.js),
+  ]);
   instance = await create({
     rys: host,
     rysThreads: message.threads,
     mainScriptUrlOrBlob: message.js,
     locateFile: (name: string) => new URL(name, message.js).href,
-    instantiateWasm(imports: WebAssembly.Imports, ready: (i: WebAssembly.Instance, m: WebAssembly.Module) => void) {
+    instantiateWasm(
+      imports: WebAssembly.Imports,
+      ready: (i: WebAssembly.Instance, m: WebAssembly.Module) => void,
+    ) {
       WebAssembly.instantiate(module, imports).then((i) => ready(i, module));
       return {};
     },
@@ -134,7 +150,9 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   wide = typeof idAt === "bigint";
   const id = text(Number(idAt));
   if (id !== message.buildId) {
-    throw new Error(`the WASM is of build ${id}, this package of build ${message.buildId}: run "deno task build"`);
+    throw new Error(
+      `the WASM is of build ${id}, this package of build ${message.buildId}: run "deno task build"`,
+    );
   }
   flags = allocate(new Uint8Array(4 * MAX_REQUESTS));
   call("init", message.verbosity);
@@ -164,7 +182,10 @@ function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): vo
     case "model_call":
       return withBytes([JSON.stringify(c.call)], (o) => call(c.fn, req, c.model, o!));
     case "plan_check":
-      return withBytes([words(c.words)], (w) => call(c.fn, req, c.model, c.kind, w!, c.words.length));
+      return withBytes(
+        [words(c.words)],
+        (w) => call(c.fn, req, c.model, c.kind, w!, c.words.length),
+      );
     case "context_create":
       return withBytes(
         [JSON.stringify(c.options), words(c.words)],
@@ -175,13 +196,25 @@ function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): vo
     case "context_request":
       return withBytes(
         [c.method, c.path, c.query, c.body],
-        (m, p, q, b) => call(c.fn, req, c.context, m!, p!, q!, b!, ptr(c.body.length), flag(c.cancel)),
+        (m, p, q, b) =>
+          call(c.fn, req, c.context, m!, p!, q!, b!, ptr(c.body.length), flag(c.cancel)),
       );
     case "logits_eval":
       return withBytes(
         [JSON.stringify(c.options), words(c.words), words(c.tokens)],
         (o, w, t) =>
-          call(c.fn, req, c.model, o!, c.kind, w!, c.words.length, t!, c.tokens.length, flag(c.cancel)),
+          call(
+            c.fn,
+            req,
+            c.model,
+            o!,
+            c.kind,
+            w!,
+            c.words.length,
+            t!,
+            c.tokens.length,
+            flag(c.cancel),
+          ),
       );
   }
 }
@@ -196,7 +229,9 @@ function close(): void {
 self.onmessage = ({ data: message }: MessageEvent<ToEngine>) => {
   switch (message.op) {
     case "init":
-      init(message).catch((error) => post({ op: "fatal", message: error?.message ?? String(error) }));
+      init(message).catch((error) =>
+        post({ op: "fatal", message: error?.message ?? String(error) })
+      );
       return;
     case "file":
       files.set(message.file.id, { source: message.file, fd: -1 });
@@ -206,7 +241,9 @@ self.onmessage = ({ data: message }: MessageEvent<ToEngine>) => {
       try {
         dispatch(message.req, message.call);
       } catch (error) {
-        const data = new TextEncoder().encode(error instanceof Error ? error.message : String(error));
+        const data = new TextEncoder().encode(
+          error instanceof Error ? error.message : String(error),
+        );
         post({ op: "event", req: message.req, kind: EventKind.Error, aux: 0, data });
       }
       return;
