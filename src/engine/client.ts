@@ -12,6 +12,7 @@ import {
   MAX_REQUESTS,
   type ToEngine,
 } from "./protocol.ts";
+import { ThreadHost } from "./port_worker.ts";
 
 /** An error of the engine: a request that failed, or an instance that is gone. */
 export class EngineError extends Error {
@@ -87,8 +88,7 @@ export interface EngineStartOptions {
 /** One WASM instance in its Worker. */
 export class EngineClient {
   #worker: Worker;
-  #threads = new Map<number, Worker>();
-  #js: string;
+  #threads: ThreadHost;
   #pending = new Map<number, Pending>();
   #mem = new Map<number, (bytes: Uint8Array | null, heap: number) => void>();
   #sources = new Map<number, ByteSource>();
@@ -104,7 +104,10 @@ export class EngineClient {
 
   private constructor(options: EngineStartOptions) {
     this.#onLog = options.onLog;
-    this.#js = new URL("rys.js", options.dist).href;
+    this.#threads = new ThreadHost(
+      new URL("rys.js", options.dist).href,
+      (message) => this.#fail(message),
+    );
     this.#worker = new Worker(new URL("./worker.ts", import.meta.url), {
       type: "module",
       name: "rys-engine",
@@ -124,7 +127,7 @@ export class EngineClient {
     const client = new EngineClient(options);
     client.#post({
       op: "init",
-      js: client.#js,
+      js: new URL("rys.js", options.dist).href,
       wasm: new URL("rys.wasm", options.dist).href,
       buildId: build.id,
       verbosity: options.verbosity,
@@ -244,26 +247,7 @@ export class EngineClient {
     for (const settle of [...this.#mem.values()]) settle(null, -1);
     this.#closed.resolve();
     this.#worker.terminate();
-    this.#endThreads();
-  }
-
-  #startThread(id: number, port: MessagePort): void {
-    if (this.#gone) return;
-    const thread = new Worker(new URL("./thread.ts", import.meta.url), {
-      type: "module",
-      name: "em-pthread", // emscripten's code looks for this name
-    });
-    thread.onerror = (event) => {
-      event.preventDefault();
-      this.#fail(event.message);
-    };
-    thread.postMessage({ port, js: this.#js }, [port]);
-    this.#threads.set(id, thread);
-  }
-
-  #endThreads(): void {
-    for (const thread of this.#threads.values()) thread.terminate();
-    this.#threads.clear();
+    this.#threads.end();
   }
 
   #receive(message: FromEngine): void {
@@ -280,14 +264,12 @@ export class EngineClient {
       case "heap":
         return this.#mem.get(message.req)?.(null, message.bytes);
       case "thread-start":
-        return this.#startThread(message.id, message.port);
       case "thread-end":
-        this.#threads.get(message.id)?.terminate();
-        return void this.#threads.delete(message.id);
+        return this.#gone ? undefined : this.#threads.receive(message);
       case "fatal":
         return this.#fail(message.message);
       case "closed":
-        this.#endThreads();
+        this.#threads.end();
         this.#gone ??= new EngineError("the model is disposed");
         for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
         return this.#closed.resolve();

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { ThreadMessage } from "./port_worker.ts";
+
 /** What an event means; the same numbers as `rys::event_kind`. */
 export const EventKind = {
   Log: 0,
@@ -79,7 +81,6 @@ export type FromEngine =
   | { op: "read"; token: number; id: number; offset: number; n: number }
   | { op: "mem"; req: number; bytes: Uint8Array | null }
   | { op: "heap"; req: number; bytes: number }
-  | { op: "thread-start"; id: number; port: MessagePort }
-  | { op: "thread-end"; id: number }
+  | ThreadMessage
   | { op: "fatal"; message: string }
   | { op: "closed" };

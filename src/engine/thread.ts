@@ -1,8 +1,7 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 
-// One thread of the engine. Started by the library's thread, not by the engine's Worker: under Deno 2.9 a Worker hears a
-// Worker that it made itself only every half second. The two talk through a port instead.
+// One thread of a WASM instance: emscripten's module behind a port (see port_worker.ts).
 
 self.onmessage = async ({ data }: MessageEvent<{ port: MessagePort; js: string }>) => {
   const { port, js } = data;
@@ -12,8 +11,7 @@ self.onmessage = async ({ data }: MessageEvent<{ port: MessagePort; js: string }
     ((message: unknown, transfer: Transferable[] = []) =>
       port.postMessage(message, transfer)) as typeof self.postMessage;
   self.onmessage = null;
-  // Deno 2.9 may sleep through the wake-up of a waitAsync; without it emscripten posts messages.
-  Object.assign(Atomics, { waitAsync: undefined });
+  Object.assign(Atomics, { waitAsync: undefined }); // as in port_worker.ts
   await import(js); // sees its name, and listens on self.onmessage
   const deliver = (event: MessageEvent) =>
     (self.onmessage as ((event: MessageEvent) => void) | null)?.(event);

@@ -27,31 +27,6 @@ interface Host {
   read(ctx: Pointer, result: Pointer, id: number, dst: number, n: number, offset: number): void;
 }
 
-/** Stands in for `Worker` in emscripten's code: the library's thread makes the real one (see thread.ts). */
-class ThreadWorker {
-  static #next = 1;
-  readonly #id = ThreadWorker.#next++;
-  readonly #port: MessagePort;
-  onmessage: ((event: MessageEvent) => void) | null = null;
-  onerror: ((event: ErrorEvent) => void) | null = null; // the library's thread hears errors itself
-
-  constructor() {
-    const { port1, port2 } = new MessageChannel();
-    this.#port = port1;
-    port1.onmessage = (event) => this.onmessage?.(event);
-    post({ op: "thread-start", id: this.#id, port: port2 }, [port2]);
-  }
-
-  postMessage(message: unknown, transfer: Transferable[] = []): void {
-    this.#port.postMessage(message, transfer);
-  }
-
-  terminate(): void {
-    this.#port.close();
-    post({ op: "thread-end", id: this.#id });
-  }
-}
-
 const post = (message: FromEngine, transfer: Transferable[] = []) =>
   self.postMessage(message, transfer);
 
@@ -124,8 +99,7 @@ const host: Host = {
 };
 
 async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
-  Object.assign(globalThis, { Worker: ThreadWorker });
-  Object.assign(Atomics, { waitAsync: undefined }); // see thread.ts
+  installPortWorkers(post);
   const [module, { default: create }] = await Promise.all([
     compile(message.wasm),
     import(message.js),

@@ -1,0 +1,89 @@
+/**
+ * Threads of a WASM instance that lives in a Worker, made by the thread above it. Under Deno 2.9 a Worker hears a Worker
+ * that it made itself only every half second, so emscripten's `new Worker` becomes a request to the thread above, and
+ * the two talk through a port (see thread.ts).
+ *
+ * @module
+ */
+
+/** From the instance's Worker to the thread above. */
+export type ThreadMessage =
+  | { op: "thread-start"; id: number; port: MessagePort }
+  | { op: "thread-end"; id: number };
+
+/**
+ * Makes this Worker's `new Worker` a request to the thread above.
+ *
+ * @param post Sends to the thread above.
+ */
+export function installPortWorkers(
+  post: (message: ThreadMessage, transfer?: Transferable[]) => void,
+): void {
+  let next = 1;
+  class PortWorker {
+    readonly #id = next++;
+    readonly #port: MessagePort;
+    onmessage: ((event: MessageEvent) => void) | null = null;
+    onerror: ((event: ErrorEvent) => void) | null = null; // the thread above hears errors itself
+
+    constructor() {
+      const { port1, port2 } = new MessageChannel();
+      this.#port = port1;
+      port1.onmessage = (event) => this.onmessage?.(event);
+      post({ op: "thread-start", id: this.#id, port: port2 }, [port2]);
+    }
+
+    postMessage(message: unknown, transfer: Transferable[] = []): void {
+      this.#port.postMessage(message, transfer);
+    }
+
+    terminate(): void {
+      this.#port.close();
+      post({ op: "thread-end", id: this.#id });
+    }
+  }
+  Object.assign(globalThis, { Worker: PortWorker });
+  // Deno 2.9 may sleep through the wake-up of a waitAsync; without it emscripten posts messages.
+  Object.assign(Atomics, { waitAsync: undefined });
+}
+
+/** The threads of one instance, held by the thread above its Worker. */
+export class ThreadHost {
+  readonly #js: string;
+  readonly #onError: (message: string) => void;
+  readonly #threads = new Map<number, Worker>();
+
+  /**
+   * @param js URL of emscripten's module.
+   * @param onError Told when a thread dies of an error.
+   */
+  constructor(js: string, onError: (message: string) => void) {
+    this.#js = js;
+    this.#onError = onError;
+  }
+
+  /** Does what a {@linkcode ThreadMessage} asks for. */
+  receive(message: ThreadMessage): void {
+    if (message.op === "thread-end") {
+      this.#threads.get(message.id)?.terminate();
+      this.#threads.delete(message.id);
+      return;
+    }
+    const thread = new Worker(new URL("./thread.ts", import.meta.url), {
+      type: "module",
+      name: "em-pthread", // emscripten's code looks for this name
+    });
+    thread.onerror = (event) => {
+      event.preventDefault(); // else the process ends
+      this.#onError(event.message);
+    };
+    thread.postMessage({ port: message.port, js: this.#js }, [message.port]);
+    this.#threads.set(message.id, thread);
+  }
+
+  /** Ends them all. */
+  end(): void {
+    for (const thread of this.#threads.values()) thread.terminate();
+    this.#threads.clear();
+  }
+}
