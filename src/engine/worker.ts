@@ -4,6 +4,7 @@
 // The engine's Worker: owns the WASM instance and serves its event loop. It never waits; what takes long runs on the
 // instance's own threads, which reach this Worker for files of the host.
 
+import { installPortWorkers } from "./port_worker.ts";
 import { closeSync, openSync, readSync } from "node:fs";
 import {
   EventKind,
