@@ -1,0 +1,69 @@
+import { ThreadHost, type ThreadMessage } from "../../src/engine/port_worker.ts";
+
+/** Where `deno task build --oracle` puts the program. */
+const JS = new URL("../../wasm/oracle/rys-oracle.js", import.meta.url).href;
+
+type Message =
+  | ThreadMessage
+  | { op: "line"; line: string }
+  | { op: "file"; name: string; bytes: Uint8Array }
+  | { op: "abort"; reason: string }
+  | { op: "end" };
+
+/** What the oracle program said and wrote. */
+export interface OracleRun {
+  /** Lines of its output. */
+  lines: string[];
+  /** Files it wrote under /out. */
+  files: Map<string, Uint8Array>;
+}
+
+/**
+ * Runs the oracle program inside the WASM.
+ *
+ * @param args Its arguments.
+ * @param onLine Receives each line as it comes.
+ * @throws {Error} If it aborts.
+ */
+export async function runOracle(
+  args: string[],
+  onLine: (line: string) => void = () => {},
+): Promise<OracleRun> {
+  const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const threads = new ThreadHost(JS, (message) => reject(new Error(message)));
+  const run: OracleRun = { lines: [], files: new Map() };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    reject(new Error(event.message));
+  };
+  worker.onmessage = ({ data }: MessageEvent<Message>) => {
+    switch (data.op) {
+      case "thread-start":
+      case "thread-end":
+        return threads.receive(data);
+      case "line":
+        run.lines.push(data.line);
+        return onLine(data.line);
+      case "file":
+        return void run.files.set(data.name, data.bytes);
+      case "abort":
+        return reject(new Error(`the oracle aborted: ${data.reason}\n${run.lines.slice(-5).join("\n")}`));
+      case "end":
+        return resolve();
+    }
+  };
+  worker.postMessage({ js: JS, args });
+  try {
+    await promise;
+  } finally {
+    worker.terminate();
+    threads.end();
+  }
+  return run;
+}
+
+if (import.meta.main) {
+  const run = await runOracle(Deno.args, (line) => console.log(line));
+  for (const [name, bytes] of run.files) Deno.writeFileSync(name, bytes);
+}
