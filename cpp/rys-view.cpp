@@ -293,6 +293,7 @@ static std::string arch_refusal(const refusal & r) {
         case LLM_ARCH_EXAONE_MOE:
         case LLM_ARCH_RWKV6QWEN2:
         case LLM_ARCH_GRANITE_HYBRID:
+        case LLM_ARCH_GRANITE_SWITCH:
         case LLM_ARCH_PLM:
         case LLM_ARCH_BAILINGMOE:
         case LLM_ARCH_ARCEE:
@@ -385,7 +386,7 @@ static std::string arch_refusal(const refusal & r) {
                     "image features enter before it, and would enter twice");
 
         case LLM_ARCH_NANBEIGE:
-            if (hparams.n_layer() > 0 && rys_nanbeige_loops(r.model) > 1) {
+            if (rys_nanbeige_loops(r.model) > 1) {
                 return r.all("its file already loops its layers (" + std::to_string(rys_nanbeige_loops(r.model)) + " times)");
             }
             return "";
@@ -408,8 +409,6 @@ static std::string arch_refusal(const refusal & r) {
             return r.all("its layers mix the outputs of all earlier blocks of layers");
         case LLM_ARCH_HRM_TEXT:
             return r.all("the order of its layers is fixed by its cycles");
-        case LLM_ARCH_GRANITE_SWITCH:
-            return r.all("its router is a layer of its own, and no test covers it");
 
         case LLM_ARCH_EAGLE3:
         case LLM_ARCH_DFLASH:
