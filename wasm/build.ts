@@ -48,18 +48,28 @@ const MEMORY32: Output = {
   build: "build32",
 };
 
-/** Hash of everything that goes into the build, as 16 hex digits. */
-export async function inputsId(upstream: string | undefined): Promise<string> {
+/**
+ * Hash of everything that goes into a build, as 16 hex digits.
+ *
+ * @param upstream A checkout of one's own, or undefined for the pinned one.
+ * @param tests Whether the oracle program's sources count as well.
+ */
+export async function inputsId(upstream: string | undefined, tests = false): Promise<string> {
   const files: string[] = [];
   const walk = (dir: string) => {
     for (const entry of Deno.readDirSync(dir)) {
+      if (entry.name === "tests" && !tests) continue;
       if (entry.isDirectory) walk(`${dir}/${entry.name}`);
       else files.push(`${dir}/${entry.name}`);
     }
   };
   walk(`${repo}/cpp`);
   if (exists(`${repo}/gpu/webgpu`)) walk(`${repo}/gpu/webgpu`);
-  files.push(`${here}upstream.lock.json`, `${here}build.ts`, `${here}toolchain.ts`);
+  for (
+    const name of ["upstream.lock.json", "build.ts", "hooks.ts", "toolchain.ts", "upstream.ts"]
+  ) {
+    files.push(`${here}${name}`);
+  }
   const parts: Uint8Array[] = [];
   const text = (s: string) => parts.push(new TextEncoder().encode(s + "\0"));
   for (const file of files.filter((f) => !f.endsWith(".md")).sort()) {
@@ -187,7 +197,10 @@ async function main(): Promise<void> {
   const upstream = own ? ownUpstream(own) : undefined;
   const outputs = [MAIN, ...args.oracle ? [ORACLE] : [], ...args.memory32 ? [MEMORY32] : []];
   const id = await inputsId(upstream);
-  let open = outputs.filter((output) => args.force || !upToDate(output, id));
+  const ids = new Map(outputs.map((output) => [output, id]));
+  if (args.oracle) ids.set(ORACLE, await inputsId(upstream, true));
+  const stale = () => outputs.filter((o) => args.force || !upToDate(o, ids.get(o)!));
+  let open = stale();
   if (open.length === 0) return;
 
   const progress = new Progress();
@@ -199,7 +212,7 @@ async function main(): Promise<void> {
   const waiting = setTimeout(() => progress.phase("waiting for another build"), 1000);
   await lockFile.lock(true);
   clearTimeout(waiting);
-  open = outputs.filter((output) => args.force || !upToDate(output, id));
+  open = stale();
   if (open.length === 0) return;
 
   const toolchain = await findToolchain(cache, progress);
@@ -212,7 +225,7 @@ async function main(): Promise<void> {
     new TextEncoder().encode(`#define RYS_BUILD_ID "${id}"\n`),
   );
   for (const output of open) {
-    await make(output, id, toolchain, progress, {
+    await make(output, ids.get(output)!, toolchain, progress, {
       jobs,
       verbose: args.verbose,
       upstream: own ?? lock.version,
