@@ -48,7 +48,9 @@ export async function runOracle(
       case "file":
         return void run.files.set(data.name, data.bytes);
       case "abort":
-        return reject(new Error(`the oracle aborted: ${data.reason}\n${run.lines.slice(-5).join("\n")}`));
+        return reject(
+          new Error(`the oracle aborted: ${data.reason}\n${run.lines.slice(-5).join("\n")}`),
+        );
       case "end":
         return resolve();
     }
