@@ -1,10 +1,18 @@
 import type { Logits } from "../engine/mod.ts";
 import { planToJson } from "../plan/mod.ts";
-import { Failure, fileError, UsageError } from "./errors.ts";
+import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { promptText } from "./generate_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, formatBytes, formatRuns } from "./plan_text.ts";
-import { checkSpec, contextOptions, type LoadedModel, openModel, planFor } from "./session.ts";
+import { costOf } from "./model_file.ts";
+import {
+  checkSpec,
+  contextOptions,
+  type LoadedModel,
+  openModel,
+  planFor,
+  planLog,
+} from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 
 const DEFAULT_TOP = 10;
@@ -41,8 +49,13 @@ export async function logits(flags: Flags, shell: Shell): Promise<number> {
   const { model } = loaded;
   checkPrompt(prompt, loaded);
   // The context is as long as the prompt, and has one slot.
+  const tokens = typeof prompt === "string" ? await model.tokenize(prompt) : prompt;
+  if (tokens.length === 0) throw new Failure("the prompt has no tokens");
+  const plan = planFor(where, spec, loaded.file);
+  const cost = asUsage("", () => costOf(loaded.file, plan, flags, tokens.length));
+  planLog(loaded, plan, cost, shell, [["load time", `${(loaded.loadMs / 1000).toFixed(2)} s`]]);
   const { nCtx: _, ...options } = await contextOptions(flags, 0);
-  const result = await model.logits(prompt, {
+  const result = await model.logits(tokens, {
     ...options,
     repeatLayers: spec,
     signal: shell.signal,

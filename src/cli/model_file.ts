@@ -60,14 +60,20 @@ export function contextSize(flags: Flags, nCtxTrain: number): number {
  * @param model The model.
  * @param plan The plan.
  * @param flags The command line.
+ * @param nCtx Context size. Default: what the command line says.
  * @throws {RangeError} If there can be no such context.
  */
-export function costOf(model: ModelFile, plan: EffectivePlan, flags: Flags): PlanCost {
+export function costOf(
+  model: ModelFile,
+  plan: EffectivePlan,
+  flags: Flags,
+  nCtx = contextSize(flags, model.header.contextLength),
+): PlanCost {
   const slots = flags.number("parallel") ?? 1;
   const nBatch = flags.number("batchSize") ?? DEFAULT_BATCH;
   const type = (id: "cacheTypeK" | "cacheTypeV") => (flags.text(id) ?? "f16") as CacheType;
   return estimateCost(modelFacts(model.header), plan, {
-    nCtx: contextSize(flags, model.header.contextLength),
+    nCtx,
     nSeqMax: slots,
     kvUnified: slots > 1,
     nBatch,

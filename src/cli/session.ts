@@ -222,13 +222,14 @@ function tellGpu(flags: Flags, shell: Shell): void {
 
 /** How far loading is, on a terminal and where it takes long. */
 function progressLine(shell: Shell): { show(fraction: number): void; clear(): void } {
-  const start = performance.now();
+  let due = performance.now() + 500;
   const isShown = Deno.stderr.isTerminal() && !shell.quiet && !shell.verbose;
   let last = -1;
   return {
     show(fraction) {
       const percent = Math.floor(fraction * 100);
-      if (!isShown || percent === last || performance.now() - start < 500) return;
+      if (!isShown || percent === last || performance.now() < due) return;
+      due = performance.now() + 100;
       last = percent;
       shell.err(`\r\x1b[Kloading ${percent} %`);
     },
@@ -247,20 +248,35 @@ function progressLine(shell: Shell): { show(fraction: number): void; clear(): vo
  * @param shell Where to write; nothing is written where it is to be quiet.
  */
 export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): void {
-  const { info: model } = loaded.model;
   const { info } = session.context;
-  if (!shell.quiet) {
-    const style = styles(shell.colour);
-    const name = model.name === "" ? loaded.file.path : model.name;
-    const lines = alignLines([
-      ["model", `${name} (${describeModel(model)})`],
-      ...planLines(info.plan, allocated(session)),
-      ["threads", String(info.threads)],
-      ["load time", `${(session.readyMs / 1000).toFixed(2)} s`],
-    ], style);
-    shell.err(lines);
-    for (const text of info.plan.advisories) shell.warn(text);
-  }
+  planLog(loaded, info.plan, allocated(session), shell, [
+    ["threads", String(info.threads)],
+    ["load time", `${(session.readyMs / 1000).toFixed(2)} s`],
+  ]);
+}
+
+/**
+ * Says on standard error which model and which plan it is.
+ *
+ * @param loaded The model.
+ * @param plan The plan.
+ * @param cost What it costs.
+ * @param shell Where to write; nothing is written where it is to be quiet.
+ * @param more Further lines.
+ */
+export function planLog(
+  loaded: LoadedModel,
+  plan: EffectivePlan,
+  cost: PlanCost,
+  shell: Shell,
+  more: [name: string, value: string][],
+): void {
+  if (shell.quiet) return;
+  const { info } = loaded.model;
+  const name = info.name === "" ? loaded.file.path : info.name;
+  const model: [string, string] = ["model", `${name} (${describeModel(info)})`];
+  shell.err(alignLines([model, ...planLines(plan, cost), ...more], styles(shell.colour)));
+  for (const text of plan.advisories) shell.warn(text);
 }
 
 /**

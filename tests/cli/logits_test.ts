@@ -1,0 +1,58 @@
+import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
+import { json, MODEL, program } from "./_program.ts";
+
+Deno.test("logits writes a row for each token", async () => {
+  const file = await Deno.makeTempFile();
+  try {
+    const args = ["logits", "-m", MODEL, "-p", "Once upon a time", "--repeat-layers", "33,34"];
+    const got = await json([...args, "-o", file]);
+    assertEquals(got.tokens.length, got.n_tokens);
+    assertEquals(got.bytes, got.n_tokens * got.n_vocab * 4);
+    assertEquals(got.file, file);
+    assertEquals(got.plan.n_layer_eff, 41);
+    const bytes = await Deno.readFile(file);
+    assertEquals(bytes.length, got.bytes);
+    const view = new DataView(bytes.buffer, bytes.byteLength - got.n_vocab * 4);
+    const best = got.top[0]!;
+    assertEquals(view.getFloat32(4 * best.id, true), best.logit);
+    for (let id = 0; id < got.n_vocab; id++) assert(view.getFloat32(4 * id, true) <= best.logit);
+    assertEquals(typeof best.token, "string");
+    assert(best.logprob < 0);
+
+    const same = await json([
+      "logits",
+      "-m",
+      MODEL,
+      "--tokens",
+      got.tokens.join(","),
+      "--repeat-layers",
+      "33,34",
+    ]);
+    assertEquals(same.top, got.top);
+    assertEquals(same.file, null);
+    const other = await json(["logits", "-m", MODEL, "-p", "Once upon a time"]);
+    assert(other.top[0]?.logit !== best.logit);
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("logits -o - writes to standard output", async () => {
+  const args = ["logits", "-m", MODEL, "--tokens", "1,2,3"];
+  const { n_vocab, top } = await json(args);
+  const { code, bytes } = await program([...args, "-o", "-"]);
+  assertEquals([code, bytes.length], [0, 3 * 4 * n_vocab]);
+  const last = new Float32Array(bytes.buffer, 2 * 4 * n_vocab, n_vocab);
+  assertAlmostEquals(last[top[0]!.id]!, top[0]!.logit, 1e-6);
+});
+
+Deno.test("logits needs a prompt of the model's tokens", async () => {
+  assertEquals((await program(["logits", "-m", MODEL])).code, 2);
+  assertEquals((await program(["logits", "-m", MODEL, "--tokens", "1,x"])).code, 2);
+  assertEquals((await program(["logits", "-m", MODEL, "--tokens", "1,99999999"])).code, 2);
+  assertEquals((await program(["logits", "-m", MODEL, "--tokens", "1", "-p", "x"])).code, 2);
+  assertEquals(
+    (await program(["logits", "-m", MODEL, "--tokens", "1", "-o", "/no/where"])).code,
+    1,
+  );
+});

@@ -1,0 +1,85 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { json, MODEL, program } from "./_program.ts";
+
+const args = ["plan", "--n-layer", "64", "--repeat-layers", "26,34"];
+
+Deno.test("plan --json prints exactly the plan", async () => {
+  const { code, out, err } = await program([...args, "--json"]);
+  assertEquals([code, err], [0, ""]);
+  const layers = Array.from({ length: 72 }, (_, p) => p < 34 ? p : p - 8);
+  assertEquals(
+    out,
+    JSON.stringify({
+      n_layer: 64,
+      n_layer_eff: 72,
+      spec: "26,34",
+      layers,
+      runs: [
+        { repeat_start: 0, repeat_end: 26, repeat_count: 1 },
+        { repeat_start: 26, repeat_end: 34, repeat_count: 2 },
+        { repeat_start: 34, repeat_end: 64, repeat_count: 1 },
+      ],
+      seams: [34],
+      advisories: [],
+    }) + "\n",
+  );
+});
+
+Deno.test("plan draws the layers and warns", async () => {
+  const { code, out } = await program(["plan", "--n-layer", "8", "--repeat-layers", "3..4;6,7"]);
+  assertEquals(code, 0);
+  assertStringIncludes(out, "n_layer_eff = 11\n");
+  assertStringIncludes(out, "0..2 | 3..4 x2 | 5 | 6 x2 | 7\n");
+  assertStringIncludes(out, " 0 ···11|22·1|2·\n");
+  assertStringIncludes(out, "advisory: ");
+});
+
+Deno.test("plan -m reads the header and tells the cost", async () => {
+  const plan = await json(["plan", "-m", MODEL, "--repeat-layers", "20,30"]);
+  assertEquals([plan.n_layer, plan.n_layer_eff], [40, 50]);
+  assertEquals(plan.cost.kv_bytes, plan.cost.kv_bytes_base * 50 / 40);
+  assertEquals(plan.cost.recurrent_bytes, 0);
+  assertEquals(Math.abs(plan.cost.compute_ratio - 1.25) < 0.02, true);
+  const half = await json(["plan", "-m", MODEL, "--repeat-layers", "20,30", "-c", "512"]);
+  const quarter = await json(["plan", "-m", MODEL, "--repeat-layers", "20,30", "-c", "256"]);
+  assertEquals(half.cost.kv_bytes, 2 * quarter.cost.kv_bytes);
+});
+
+Deno.test("plan --to writes what --from reads", async () => {
+  const { layers } = await json(args);
+  for (const form of ["mergekit", "rys_relayer", "layers", "spec"]) {
+    const { code, out } = await program([...args, "--to", form, "--source", "some/model"]);
+    assertEquals(code, 0);
+    const back = await json(["plan", "--n-layer", "64", "--from", "-"], { stdin: out });
+    assertEquals(back.layers, layers, form);
+  }
+  const relayer = (await program([...args, "--to", "rys_relayer"])).out;
+  assertEquals((await json(["plan", "--from", "-"], { stdin: relayer })).n_layer, 64);
+});
+
+Deno.test("plan takes its default from the environment", async () => {
+  const env = { LLAMA_ARG_REPEAT_LAYERS: "26,34" };
+  assertEquals((await json(["plan", "--n-layer", "64"], { env })).n_layer_eff, 72);
+  const over = ["plan", "--n-layer", "64", "--repeat-layers", "none"];
+  assertEquals((await json(over, { env })).n_layer_eff, 64);
+  const bad = { LLAMA_ARG_REPEAT_LAYERS: "34,33" };
+  const { code, err } = await program(["plan", "--n-layer", "64"], { env: bad });
+  assertEquals(code, 2);
+  assertStringIncludes(err, "error: LLAMA_ARG_REPEAT_LAYERS: ");
+});
+
+Deno.test("plan refuses what does not go together", async () => {
+  for (
+    const wrong of [
+      ["plan", "--repeat-layers", "1,2"],
+      ["plan", "--n-layer", "8", "-m", MODEL],
+      ["plan", "--n-layer", "8", "--repeat-layers", "1,2", "--from", "-"],
+      ["plan", "--n-layer", "0"],
+      ["plan", "--n-layer", "8", "--to", "yaml"],
+    ]
+  ) {
+    const { code, err } = await program(wrong);
+    assertEquals(code, 2, wrong.join(" "));
+    assertEquals(err.trimEnd().split("\n").length, 1, err);
+  }
+});

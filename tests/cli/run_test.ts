@@ -1,0 +1,150 @@
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { json, MODEL, program } from "./_program.ts";
+
+const quick = ["-m", MODEL, "-p", "Once upon a time", "-n", "12", "--temp", "0"];
+
+Deno.test("run works with a plan and nothing else", async () => {
+  const { code, out, err } = await program(["--repeat-layers", "33,34"]);
+  assertEquals(code, 0);
+  assert(out.trim().length > 0);
+  assert(out.endsWith("\n"));
+  for (
+    const line of [
+      /^n_layer +=+ 40$/m,
+      /^n_layer_eff += 41$/m,
+      /^plan += 33,34: 0\.\.32 \| 33 x2 \| 34\.\.39$/m,
+      /^seam += 34 \(33 -> 33\)$/m,
+      /^kv cache += \S+ MiB \(without the plan \S+ MiB, \+2\.5 %\)/m,
+      /^recurrent += 0 B$/m,
+      /^compute += x1\.0\d per token$/m,
+      /^threads += \d+$/m,
+      /^load time += /m,
+      /tokens\/s/,
+    ]
+  ) {
+    assert(line.test(err), `${line}: ${err}`);
+  }
+});
+
+Deno.test("run --json prints one object with everything in it", async () => {
+  const got = await json([...quick, "--repeat-layers", "26,34"]);
+  assertEquals(got.n_generated, got.tokens.length);
+  assert(got.n_generated > 0 && got.n_generated <= 12);
+  assert(got.n_prompt > 0);
+  assert(["stop", "length"].includes(got.finish_reason));
+  assertEquals([got.plan.n_layer, got.plan.n_layer_eff, got.plan.seams], [40, 48, [34]]);
+  assertEquals(got.kv_bytes, got.kv_bytes_base * 48 / 40);
+  assertEquals(got.recurrent_bytes, 0);
+  assert(got.model_bytes > 1e6);
+  assert(Number.isInteger(got.seed));
+  for (const key of ["load_ms", "prompt_per_second", "predicted_per_second"]) {
+    assert(got.timings[key]! > 0, key);
+  }
+});
+
+Deno.test("run gives with --json the text it gives without", async () => {
+  const { text } = await json(quick);
+  const { out } = await program([...quick, "--quiet"]);
+  assertEquals(out, text.endsWith("\n") ? text : `${text}\n`);
+});
+
+Deno.test("run repeats itself with a seed", async () => {
+  const args = ["-m", MODEL, "-p", "The", "-n", "12", "--temp", "1.5", "--seed", "7"];
+  const [a, b] = [await json(args), await json(args)];
+  assertEquals(a.tokens, b.tokens);
+  assertEquals(a.seed, 7);
+});
+
+Deno.test("run takes the plan none for no plan, to the bit", async () => {
+  const [a, b] = [await json(quick), await json([...quick, "--repeat-layers", "none"])];
+  assertEquals(a.tokens, b.tokens);
+  assertEquals(a.plan_hash, b.plan_hash);
+});
+
+Deno.test("run --quiet writes nothing but the text", async () => {
+  const { code, out, err } = await program([...quick, "--quiet", "--repeat-layers", "33,34"]);
+  assertEquals([code, err], [0, ""]);
+  assert(out.length > 1);
+});
+
+Deno.test("run warns of a plan that tends to do harm, and of flags given twice", async () => {
+  const { code, err } = await program([...quick, "--repeat-layers", "1,3", "--temp", "0"]);
+  assertEquals(code, 0);
+  assertStringIncludes(err, "warning: layers 1..2 are repeated");
+  assertStringIncludes(err, "warning: --temp is given more than once");
+});
+
+Deno.test("run reads the prompt from a file and from standard input", async () => {
+  const want = (await json(quick)).tokens;
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, "Once upon a time\n");
+  const rest = ["-m", MODEL, "-n", "12", "--temp", "0"];
+  assertEquals((await json([...rest, "-f", file])).tokens, want);
+  await Deno.remove(file);
+  assertEquals((await json([...rest, "-f", "-"], { stdin: "Once upon a time\n" })).tokens, want);
+});
+
+Deno.test("run stops at -r and leaves it out", async () => {
+  const { text } = await json(quick);
+  const stop = text.slice(3, 6);
+  const got = await json([...quick, "--no-escape", "-r", stop]);
+  assertEquals(got.text, text.slice(0, text.indexOf(stop)));
+  assertEquals([got.finish_reason, got.stopping_word], ["stop", stop]);
+});
+
+Deno.test("run follows a grammar and a schema", async () => {
+  const grammar = await json([...quick, "--grammar", 'root ::= "yes" | "no"']);
+  assert(["yes", "no"].includes(grammar.text), grammar.text);
+  const schema = '{"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]}';
+  const { text } = await json([...quick, "-n", "60", "-j", schema]);
+  assertEquals(typeof JSON.parse(text).a, "boolean");
+});
+
+Deno.test("run --chat and -sys use the chat template, plain run does not", async () => {
+  const plain = await json([...quick, "-n", "2"]);
+  const chat = await json([...quick, "-n", "2", "--chat"]);
+  const system = await json([...quick, "-n", "2", "-sys", "Answer in one word."]);
+  assert(chat.n_prompt > plain.n_prompt);
+  assert(system.n_prompt > chat.n_prompt);
+});
+
+Deno.test("run says that this build has no GPU, in one line", async () => {
+  const { code, err } = await program([...quick, "--quiet", "-ngl", "99"]);
+  assertEquals(code, 0);
+  assertEquals(err, "note: this build computes on the CPU; -ngl has no effect yet\n");
+  assertEquals((await program([...quick, "--gpu", "required"])).code, 1);
+});
+
+Deno.test("run says by how much a prompt is too long", async () => {
+  const { code, err } = await program([
+    "-m",
+    MODEL,
+    "-c",
+    "256",
+    "-p",
+    "one two ".repeat(400),
+    "--quiet",
+  ]);
+  assertEquals(code, 1);
+  assertEquals(err.trimEnd().split("\n").length, 1, err);
+  assert(/^error: .*\d{3}.*256.*-c \d+ or more makes room$/m.test(err), err);
+});
+
+Deno.test("run takes quantised caches and small batches", async () => {
+  const f16 = await json([...quick, "-c", "512"]);
+  const q8 = await json([
+    ...quick,
+    "-c",
+    "512",
+    "-ctk",
+    "q8_0",
+    "-ctv",
+    "q8_0",
+    "-b",
+    "8",
+    "-ub",
+    "4",
+  ]);
+  assert(q8.kv_bytes < f16.kv_bytes);
+  assertEquals(q8.n_ctx, 512);
+});
