@@ -17,7 +17,7 @@ const LOADERS: Record<CommandName, () => Promise<Command>> = {
 };
 
 /** How long a command may take to end after it was told to, in milliseconds. */
-const GRACE_MS = 600;
+const GRACE_MS = 400;
 
 /**
  * Runs the program.

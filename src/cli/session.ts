@@ -131,6 +131,12 @@ export async function openContext(
  */
 export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<ContextOptions> {
   const threads = flags.number("threads");
+  const typeV = flags.text("cacheTypeV") ?? "f16";
+  if (!/^b?f\d+$/.test(typeV) && flashAttention(flags.text("flashAttn")) === "off") {
+    throw new UsageError(
+      `${flags.name("cacheTypeV")} ${typeV} needs flash attention, which is off`,
+    );
+  }
   return {
     nCtx: contextSize(flags, nCtxTrain),
     nBatch: flags.number("batchSize"),

@@ -1,0 +1,90 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { UsageError } from "./errors.ts";
+import { parseFlags } from "./parse_flags.ts";
+import { contextOptions, describeModel } from "./session.ts";
+
+const options = (...args: string[]) => contextOptions(parseFlags(args), 32768);
+
+Deno.test("contextOptions() sizes the context as llama.cpp does", async () => {
+  assertEquals((await options()).nCtx, 4096);
+  assertEquals((await options("-c", "512")).nCtx, 512);
+  assertEquals((await options("-c", "0")).nCtx, 32768);
+  assertEquals((await contextOptions(parseFlags([]), 1024)).nCtx, 1024);
+  assertEquals((await options()).nParallel, 1);
+});
+
+Deno.test("contextOptions() carries llama.cpp's flags over", async () => {
+  const got = await options(
+    ...["-b", "64", "-ub", "32", "-np", "2", "-t", "3", "-ctk", "q8_0", "-ctv", "q4_0"],
+    ...["-fa", "on", "--swa-full", "--context-shift", "--chat-template", "chatml"],
+    ...["--spec-type", "ngram-simple", "--spec-draft-n-max", "4"],
+  );
+  assertEquals(got, {
+    nCtx: 4096,
+    nBatch: 64,
+    nUbatch: 32,
+    nParallel: 2,
+    threads: 3,
+    cacheTypeK: "q8_0",
+    cacheTypeV: "q4_0",
+    flashAttention: "on",
+    swaFull: true,
+    contextShift: true,
+    chatTemplate: "chatml",
+    speculative: { type: "ngram", nMax: 4 },
+    lora: undefined,
+  });
+  assertEquals((await options("-t", "-1")).threads, undefined);
+});
+
+Deno.test("contextOptions() reads adapters and draft models", async () => {
+  const file = await Deno.makeTempFile();
+  const got = await options("--lora", file, "--lora-scaled", `${file}:0.5`, "-md", file);
+  assertEquals(got.lora, [{ path: file }, { path: file, scale: 0.5 }]);
+  assertEquals(got.speculative, { type: "draft", model: file });
+  await Deno.remove(file);
+  await assertRejects(() => options("--lora", file), Error, "no such file");
+  await assertRejects(() => options("-md", file), Error, "no such file");
+});
+
+Deno.test("contextOptions() refuses what contradicts itself", async () => {
+  for (
+    const wrong of [
+      ["--lora-scaled", "f"],
+      ["--lora-scaled", "f:"],
+      ["--spec-type", "draft-simple"],
+      ["--spec-type", "draft-mtp", "-md", "f"],
+      ["--spec-type", "none", "-md", "f"],
+      ["--spec-draft-n-max", "4"],
+      ["-ctv", "q8_0", "-fa", "off"],
+      ["--chat-template", "x", "--chat-template-file", "f"],
+    ]
+  ) {
+    await assertRejects(() => options(...wrong), UsageError, undefined, wrong.join(" "));
+  }
+});
+
+Deno.test("describeModel() counts parameters itself", () => {
+  const info = {
+    arch: "qwen3",
+    name: "",
+    desc: "qwen3 14B Q4_K - Medium",
+    nLayer: 40,
+    nLayerNextn: 0,
+    nCtxTrain: 2048,
+    nEmbd: 64,
+    nVocab: 100,
+    nParams: 1_700_000,
+    modelBytes: 2 ** 20,
+    bos: null,
+    eos: null,
+    hasTokenizer: true,
+    hasChatTemplate: true,
+    layerPlan: "",
+  };
+  assertEquals(describeModel(info), "qwen3, 1.7 million parameters, Q4_K - Medium, 1.00 MiB");
+  assertEquals(
+    describeModel({ ...info, nParams: 27.4e9, modelBytes: 0 }),
+    "qwen3, 27 billion parameters, Q4_K - Medium, 0 B",
+  );
+});
