@@ -8,7 +8,7 @@ type Message =
   | { op: "line"; line: string }
   | { op: "file"; name: string; bytes: Uint8Array }
   | { op: "abort"; reason: string }
-  | { op: "end" };
+  | { op: "end"; code: number };
 
 /** What the oracle program said and wrote. */
 export interface OracleRun {
@@ -16,6 +16,8 @@ export interface OracleRun {
   lines: string[];
   /** Files it wrote under /out. */
   files: Map<string, Uint8Array>;
+  /** Its exit code. */
+  code: number;
 }
 
 /**
@@ -32,7 +34,7 @@ export async function runOracle(
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const threads = new ThreadHost(JS, (message) => reject(new Error(message)));
-  const run: OracleRun = { lines: [], files: new Map() };
+  const run: OracleRun = { lines: [], files: new Map(), code: -1 };
   worker.onerror = (event) => {
     event.preventDefault();
     reject(new Error(event.message));
@@ -52,6 +54,7 @@ export async function runOracle(
           new Error(`the oracle aborted: ${data.reason}\n${run.lines.slice(-5).join("\n")}`),
         );
       case "end":
+        run.code = data.code;
         return resolve();
     }
   };
@@ -68,4 +71,5 @@ export async function runOracle(
 if (import.meta.main) {
   const run = await runOracle(Deno.args, (line) => console.log(line));
   for (const [name, bytes] of run.files) Deno.writeFileSync(name, bytes);
+  Deno.exit(run.code);
 }

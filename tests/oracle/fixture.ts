@@ -1,0 +1,25 @@
+import { runOracle } from "./run_oracle.ts";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/**
+ * A tiny random model of 12 layers, written by the oracle program and kept in `.cache/`.
+ *
+ * @param name Variant, as `rys-oracle --list` names it, e.g. `qwen35+nextn`.
+ * @returns Path of the GGUF file.
+ */
+export async function fixture(name: string): Promise<string> {
+  const { id } = JSON.parse(await Deno.readTextFile(`${ROOT}wasm/oracle/build.json`));
+  const dir = `${ROOT}.cache/fixtures-${id}`;
+  const path = `${dir}/${name}.gguf`;
+  if (await Deno.stat(path).then(() => true, () => false)) return path;
+  const { files, lines, code } = await runOracle(["--write", "/out", name]);
+  const bytes = files.get(`${name}.gguf`);
+  if (code !== 0 || !bytes) throw new Error(`no fixture ${name}: ${lines.slice(-3).join("; ")}`);
+  await Deno.mkdir(dir, { recursive: true });
+  // Renamed when whole: another test may write the same file, and a kill leaves none that is cut.
+  const partial = await Deno.makeTempFile({ dir, suffix: ".partial" });
+  await Deno.writeFile(partial, bytes);
+  await Deno.rename(partial, path);
+  return path;
+}
