@@ -192,10 +192,23 @@ static llama_model_params model_params() {
     return params;
 }
 
+// Upstream's random weights, and expert numbers for deepseek4's table.
+static void set_base_data(ggml_tensor * tensor, void * userdata) {
+    if (tensor->type != GGML_TYPE_I32) {
+        set_tensor_data(tensor, userdata);
+        return;
+    }
+    std::vector<int32_t> experts(ggml_nelements(tensor));
+    for (size_t i = 0; i < experts.size(); ++i) {
+        experts[i] = (i + (i / tensor->ne[0]) * std::hash<std::string>()(tensor->name)) % 2;
+    }
+    ggml_backend_tensor_set(tensor, experts.data(), 0, ggml_nbytes(tensor));
+}
+
 static model_ptr make_base(const variant & v) {
     gguf_context_ptr ctx = make_fixture(v);
     tensor_data_params data = { 1234, 0.1f };
-    return model_ptr(llama_model_init_from_user(ctx.get(), set_tensor_data, &data, model_params()), llama_model_free);
+    return model_ptr(llama_model_init_from_user(ctx.get(), set_base_data, &data, model_params()), llama_model_free);
 }
 
 // Copies a tensor's data out of the base model, its name mapped from the twin's layer to the source layer.
@@ -284,10 +297,15 @@ static model_ptr make_twin(const variant & v, const llama_model & base, const ry
         gguf_set_arr_data(ctx.get(), key.c_str(), type, values.data(), values.size());
     }
     gguf_set_val_u32(ctx.get(), key_count.c_str(), n_file);
-    const std::string key_lead = LLM_KV(v.arch)(LLM_KV_LEADING_DENSE_BLOCK_COUNT);
-    const uint32_t n_lead = gguf_get_val_u32(ctx.get(), gguf_find_key(ctx.get(), key_lead.c_str()));
-    gguf_set_val_u32(ctx.get(), key_lead.c_str(),
-            std::count_if(plan.begin(), plan.end(), [&](uint32_t src) { return src < n_lead; }));
+    for (const llm_kv kv : { LLM_KV_LEADING_DENSE_BLOCK_COUNT, LLM_KV_HASH_LAYER_COUNT }) {
+        const std::string key = LLM_KV(v.arch)(kv);
+        const int64_t id = gguf_find_key(ctx.get(), key.c_str());
+        if (id >= 0) {
+            const uint32_t n_lead = gguf_get_val_u32(ctx.get(), id);
+            gguf_set_val_u32(ctx.get(), key.c_str(),
+                    std::count_if(plan.begin(), plan.end(), [&](uint32_t src) { return src < n_lead; }));
+        }
+    }
     if (v.arch == LLM_ARCH_T5) {
         gguf_set_val_u32(ctx.get(), LLM_KV(v.arch)(LLM_KV_DECODER_BLOCK_COUNT).c_str(), n_all);
     }
@@ -1399,6 +1417,15 @@ static std::vector<variant> make_variants() {
 
     // conditions that upstream's fixtures do not meet
     variants.push_back({ LLM_ARCH_DEEPSEEK2, true, "deepseek2+lead3", set_u32(LLM_ARCH_DEEPSEEK2, LLM_KV_LEADING_DENSE_BLOCK_COUNT, 3) });
+    variants.push_back({ LLM_ARCH_DEEPSEEK4, true, "deepseek4+hash", [=](gguf_context * ctx, uint32_t n_layer) {
+        set_u32(LLM_ARCH_DEEPSEEK4, LLM_KV_HASH_LAYER_COUNT, 3)(ctx, n_layer);
+        for (int il = 0; il < 16; ++il) { // for its type: a twin may have more of them
+            ggml_tensor t = {};
+            t.type = GGML_TYPE_I32;
+            ggml_set_name(&t, LLM_TN(LLM_ARCH_DEEPSEEK4)(LLM_TENSOR_FFN_GATE_TID2EID, "weight", il).str().c_str());
+            gguf_add_tensor(ctx, &t);
+        }
+    } });
     variants.push_back({ LLM_ARCH_GLM_DSA, true, "glm-dsa+shared", [](gguf_context * ctx, uint32_t n_layer) {
         set_layers<uint32_t>(ctx, LLM_ARCH_GLM_DSA, LLM_KV_ATTENTION_INDEXER_TYPES, n_layer, [](uint32_t il) { return il % 4 == 0 ? 1u : 0u; });
     } });
