@@ -386,6 +386,26 @@ using context_ptr = std::unique_ptr<llama_context, decltype(&llama_free)>;
 
 static bool is_encoder_decoder(llm_arch arch) { return arch == LLM_ARCH_T5; }
 
+// Models without a head: their embeddings are compared.
+static bool gives_embeddings(llm_arch arch) {
+    switch (arch) {
+        case LLM_ARCH_BERT:
+        case LLM_ARCH_MODERN_BERT:
+        case LLM_ARCH_NOMIC_BERT:
+        case LLM_ARCH_NOMIC_BERT_MOE:
+        case LLM_ARCH_NEO_BERT:
+        case LLM_ARCH_JINA_BERT_V2:
+        case LLM_ARCH_JINA_BERT_V3:
+        case LLM_ARCH_EUROBERT:
+        case LLM_ARCH_T5ENCODER:
+        case LLM_ARCH_GEMMA_EMBEDDING:
+        case LLM_ARCH_LLAMA_EMBED:
+            return true;
+        default:
+            return false;
+    }
+}
+
 static llama_context_params context_params(const plan_spec * spec, uint32_t n_ubatch = 16) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx           = 256;
@@ -401,7 +421,9 @@ static llama_context_params context_params(const plan_spec * spec, uint32_t n_ub
     return params;
 }
 
-static context_ptr make_context(llama_model & model, const llama_context_params & params) {
+static context_ptr make_context(llama_model & model, llama_context_params params) {
+    params.embeddings   = gives_embeddings(model.arch);
+    params.pooling_type = params.embeddings ? LLAMA_POOLING_TYPE_NONE : LLAMA_POOLING_TYPE_UNSPECIFIED;
     return context_ptr(llama_init_from_model(&model, params), llama_free);
 }
 
@@ -431,11 +453,12 @@ static std::vector<float> decode(llama_context & ctx, const std::vector<llama_to
         throw std::runtime_error("decode failed");
     }
 
-    const uint32_t n_vocab = model.vocab.n_tokens();
+    const bool embeddings = gives_embeddings(model.arch);
+    const uint32_t n_row = embeddings ? model.hparams.n_embd_out() : model.vocab.n_tokens();
     std::vector<float> logits;
     for (uint32_t i = 0; i < to - from; ++i) {
-        const float * row = llama_get_logits_ith(&ctx, i);
-        logits.insert(logits.end(), row, row + n_vocab);
+        const float * row = embeddings ? llama_get_embeddings_ith(&ctx, i) : llama_get_logits_ith(&ctx, i);
+        logits.insert(logits.end(), row, row + n_row);
     }
     return logits;
 }
@@ -929,9 +952,11 @@ static bool compare_hparams(const llama_hparams & a, const llama_hparams & b) {
 
 // A file can hold the plan for these only where nothing depends on the number of a layer.
 static bool twin_is_possible(const variant & v, const llama_hparams & hparams, const rys_plan & plan) {
-    if ((v.arch == LLM_ARCH_LLAMA4 || v.arch == LLM_ARCH_ERNIE4_5_MOE) && hparams.n_moe_layer_step > 1) {
+    const uint32_t moe_step = v.arch == LLM_ARCH_LLAMA4 || v.arch == LLM_ARCH_ERNIE4_5_MOE ? hparams.n_moe_layer_step :
+        v.arch == LLM_ARCH_NOMIC_BERT_MOE ? hparams.moe_every_n_layers : 0;
+    if (moe_step > 1) {
         for (uint32_t e = 0; e < plan.size(); ++e) {
-            if (e % hparams.n_moe_layer_step != plan[e] % hparams.n_moe_layer_step) {
+            if (e % moe_step != plan[e] % moe_step) {
                 return false; // the loader looks for experts by the number of the layer
             }
         }
@@ -1445,6 +1470,14 @@ static std::vector<variant> make_variants() {
         gguf_set_arr_data(ctx, kv(LLM_KV_ADAPTER_TOKEN_IDS_ACTIVATE).c_str(),   GGUF_TYPE_INT32, activate,   2);
         gguf_set_arr_data(ctx, kv(LLM_KV_ADAPTER_TOKEN_IDS_SUBSTITUTE).c_str(), GGUF_TYPE_INT32, substitute, 2);
     } });
+    for (const llm_arch arch : { LLM_ARCH_BERT, LLM_ARCH_MODERN_BERT, LLM_ARCH_NOMIC_BERT, LLM_ARCH_NOMIC_BERT_MOE, LLM_ARCH_NEO_BERT,
+            LLM_ARCH_JINA_BERT_V2, LLM_ARCH_JINA_BERT_V3, LLM_ARCH_EUROBERT, LLM_ARCH_T5ENCODER, LLM_ARCH_GEMMA_EMBEDDING,
+            LLM_ARCH_LLAMA_EMBED, LLM_ARCH_DEEPSEEK2OCR }) {
+        variants.push_back({ arch, arch == LLM_ARCH_NOMIC_BERT_MOE || arch == LLM_ARCH_DEEPSEEK2OCR, llm_arch_name(arch), [=](gguf_context * ctx, uint32_t) {
+            gguf_set_val_u32(ctx, "tokenizer.ggml.token_type_count", 2);
+            gguf_set_val_u32(ctx, LLM_KV(arch)(LLM_KV_MOE_EVERY_N_LAYERS).c_str(), 2);
+        } });
+    }
     for (const llm_arch arch : { LLM_ARCH_RWKV7, LLM_ARCH_ARWKV7 }) {
         variants.push_back({ arch, false, llm_arch_name(arch), [=](gguf_context * ctx, uint32_t) {
             for (llm_kv kv : { LLM_KV_ATTENTION_DECAY_LORA_RANK, LLM_KV_ATTENTION_ICLR_LORA_RANK,
