@@ -527,6 +527,9 @@ int32_t llama_plan_check(
         size_t               n_error) {
     std::string reason;
     try {
+        if (model == nullptr) {
+            throw std::invalid_argument("no model");
+        }
         llama_context_params params = llama_context_default_params();
         params.repeat_kind = kind;
         params.repeats     = repeats;

@@ -933,6 +933,20 @@ static void test_lora(const std::string & name, llama_model & model, llama_model
     check(model.loras.size() == 1, name + " LoRA: a context's end leaves it to the model");
 }
 
+// Another way to keep keys and values.
+static void test_quantized_cache(const std::string & name, llama_model & model, llama_model & twin, const plan_spec & spec) {
+    llama_context_params params = context_params(&spec), params_twin = context_params(nullptr);
+    for (llama_context_params * p : { &params, &params_twin }) {
+        p->type_k          = GGML_TYPE_Q8_0;
+        p->type_v          = GGML_TYPE_Q4_0;
+        p->flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+        p->n_seq_max       = 2;
+        p->kv_unified      = true;
+    }
+    context_ptr a = make_context(model, params), b = make_context(twin, params_twin);
+    check(a && b && same(run(*a), run(*b)), name + " quantised cache, two sequences");
+}
+
 static bool compare_hparams(const llama_hparams & a, const llama_hparams & b) {
     bool ok = a.n_layer_all == b.n_layer_all && a.n_layer_nextn == b.n_layer_nextn &&
         a.n_layer_kv_from_start == b.n_layer_kv_from_start && a.dec_n_layer == b.dec_n_layer;
@@ -962,6 +976,12 @@ static bool twin_is_possible(const variant & v, const llama_hparams & hparams, c
         }
     }
     const uint32_t n_layer = hparams.n_layer();
+    if (hparams.n_layer_dense_lead > 0 && hparams.n_layer_dense_lead < n_layer) {
+        const auto dense = [&](uint32_t src) { return src < hparams.n_layer_dense_lead; };
+        if (!std::is_partitioned(plan.begin(), plan.end(), dense)) {
+            return false; // exaone-moe, hy_v3: the graph looks at the weights, but the loader counts
+        }
+    }
     if (v.arch == LLM_ARCH_GEMMA3N) {
         for (uint32_t e = 0; e < plan.size(); ++e) {
             if ((e < 10) != (plan[e] < 10)) {
@@ -1065,6 +1085,7 @@ static void test_variant(const variant & v) {
                 test_layer_inputs(what, model, *twin, spec, plan);
                 test_control_vector(what, model, *twin, spec, plan);
                 test_lora(what, model, *twin, spec, plan);
+                test_quantized_cache(what, model, *twin, spec);
             }
         }
 
@@ -1142,6 +1163,36 @@ static void test_messages() {
         context_ptr ctx = make_context(model, &longest);
         check(ctx && llama_plan_layers(ctx.get(), nullptr, 0) == 512 && finite_and_alive(decode(*ctx, prompt_tokens(), 0, 16)),
                 "longest plan: 512 layers run");
+    }
+    { // layers on a device are counted, and "all of them" stays true
+        bool ok = true;
+        for (const int32_t n_gpu : { -1, 99, 13, 12, 5, 0 }) {
+            gguf_context_ptr ctx = make_fixture({ LLM_ARCH_LLAMA, false, "llama", nullptr });
+            tensor_data_params data = { 1234, 0.1f };
+            llama_model_params params = model_params();
+            params.n_gpu_layers = n_gpu;
+            model_ptr m(llama_model_init_from_user(ctx.get(), set_tensor_data, &data, params), llama_model_free);
+            for (const rys_plan & plan : { rys_plan { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 10, 11 }, rys_plan { 0, 1, 11 } }) {
+                std::unique_ptr<llama_model> view = m->create_view(plan);
+                ok = ok && (view->n_gpu_layers() > view->hparams.n_layer_all) == (m->n_gpu_layers() > m->hparams.n_layer_all) &&
+                    view->dev_layer(plan.size() - 1) == m->dev_layer(11) && view->size() == m->size();
+            }
+        }
+        check(ok, "layers on a device: all of them stays all of them");
+    }
+    { // tensor parallel models
+        gguf_context_ptr ctx = make_fixture({ LLM_ARCH_LLAMA, false, "llama", nullptr });
+        tensor_data_params data = { 1234, 0.1f };
+        llama_model_params params = model_params();
+        params.split_mode = LLAMA_SPLIT_MODE_TENSOR;
+        std::unique_ptr<llama_model> m(llama_model_create(LLM_ARCH_LLAMA, params));
+        m->hparams = model.hparams;
+        const std::string reason = plan_refusal(*m, block(5, 6));
+        check(reason.find("'llama' cannot run this plan") == 0 && reason.find("split") != std::string::npos, "message: tensor split", reason);
+    }
+    { // no model at all
+        char error[64] = "";
+        check(llama_plan_check(nullptr, LLAMA_REPEAT_NONE, nullptr, 0, nullptr, 0, error, sizeof(error)) == -1 && error[0], "message: no model", error);
     }
     { // an error buffer of any size
         char error[8] = "xxxxxxx";
