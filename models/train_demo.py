@@ -40,7 +40,7 @@ STAGES = [
     ("c-pairs", 4, 700, 48, 96, .08, 3e-3, 3e-3, 0, .6, (.15, .06, .06, .58, .15), .5),
     ("d-text", 4, 500, 32, 160, .03, 3e-3, 1e-3, 0, .3, corpus.MIX),
     ("e-grow", 40, 85, 16, 128, 0, 1.5e-3, 1.2e-3, .5, .4, (.3, .1, .1, .32, .18), .1),
-    ("f-long", 40, 320, 8, 256, 0, 1.5e-3, 1e-4, .5, .25, (.25, .07, .08, .42, .18)),
+    ("f-long", 40, 215, 8, 256, 0, 1.5e-3, 1e-4, .5, .25, (.25, .07, .08, .42, .18)),
 ]
 PLANS = [("none", None), ("(20,24)", (20, 24)), ("(33,34)", (33, 34)), ("(26,34)", (26, 34)), ("(8,16)", (8, 16)), ("(0,1)", (0, 1)),
          ("(1,2)", (1, 2)), ("(38,39)", (38, 39)), ("(39,40)", (39, 40)), ("(0,40)", (0, 40))]
@@ -348,31 +348,12 @@ def generate(p, tok, prompt, plan=None, n=60, temp=0., seed=0, width=None):
     return tok.decode(ids[start:])
 
 
-def qa_score(p, tok, make, n=200, seed=991):
-    """Questions in chat form, answered with the one sentence the generator has for it (greedy)."""
-    r = random.Random(seed)
-    ok = 0
-    for _ in range(n):
-        q, a = make(r)
-        g = generate(p, tok, f"<|im_start|>user\n{q}<|im_end|>\n<|im_start|>assistant\n", n=20, width=64)
-        ok += g == corpus.plain(a)
-    return ok
-
-
-def chat_recall_score(p, tok, prompts, plan=None):
-    ok = 0
-    for q in prompts:
-        g = generate(p, tok, f"<|im_start|>user\n{q['prompt']}<|im_end|>\n<|im_start|>assistant\n", plan, n=12, width=256)
-        ok += g in (q["answer"] + ".", f"The code of the {q['subject']} is {q['answer']}.")
-    return ok
-
-
 SAMPLE_PLANS = [None, (20, 24), (33, 34), (26, 34)]
 SAMPLE_PROMPTS = ["Once upon a time", "One morning, Anna", "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>assistant\n",
                   "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n", "12 plus 7 is"]
 
 
-def evaluate(p, tok, full=True):
+def evaluate(p, tok):
     res = {"recall": {}}
     prompts = held_prompts(tok)
     for kind in ("f16", "q8_0"):
@@ -382,11 +363,6 @@ def evaluate(p, tok, full=True):
             res["recall"][kind][name] = recall_score(q, tok, plan=plan, prompts=prompts)
             print(kind, name, res["recall"][kind][name], flush=True)
     q = rounded(p, "f16")
-    if full:
-        res["facts"] = qa_score(q, tok, corpus.fact_qa)
-        res["sums"] = qa_score(q, tok, corpus.sum_qa)
-        res["chat_recall"] = {str(pl): chat_recall_score(q, tok, prompts[:50], pl) for pl in SAMPLE_PLANS}
-        print(res["facts"], res["sums"], res["chat_recall"], flush=True)
     res["samples"] = []
     for pr in SAMPLE_PROMPTS:
         for pl in SAMPLE_PLANS:
@@ -506,36 +482,64 @@ def readme(tok):
           "| plan | F16 | Q8_0 |", "| --- | --- | --- |"]
     for name, _ in PLANS:
         o.append(f"| {name} | {res['recall']['f16'][name]} | {res['recall']['q8_0'][name]} |")
-    if "facts" in res:
-        o += ["", "## Other figures (F16, no plan unless said, greedy)", "", f"- facts in chat form, the whole answer as the generator writes it: {res['facts']} of 200 (facts the training text contains)",
-              f"- sums and differences in chat form, drawn as in training (so not held out): {res['sums']} of 200",
-              "- recall in chat form, the first 50 held-out prompts, whole answer right: " + ", ".join(f"{'none' if k == 'None' else k} {v} of 50" for k, v in res["chat_recall"].items())]
     o += ["", "## Samples (F16)", ""]
     for s in res["samples"]:
         o += [f"- `{s['prompt'][-60:]!r}`, plan {tuple(s['plan']) if s['plan'] else 'none'}, temperature {s['temperature']}: {s['text']!r}"]
     (HERE / "README.md").write_text(before + FIGURES[0] + "\n" + "\n".join(o) + "\n" + FIGURES[1] + after)
 
 
+def write_reference(p, tok):
+    """What check_llama.mjs compares: encodings of generated and odd text, greedy texts of both files."""
+    r = random.Random(9)
+    texts = [corpus.plain(corpus.document(r, 250)) for _ in range(2000)]
+    texts += ["na\u00efve caf\u00e9 \U0001f98a 12345 100 007 99 0", "  two  spaces\n\n\ttabs\r\n", "\u65e5\u672c\u8a9e \u0442\u0435\u043a\u0441\u0442", "<|im_start|> as text <|im_end|><|endoftext|>",
+              "don't \"quote\" (x) a-b 3.14 $5 \\n \\x41 \x00\x01\x7f", "", "foxes Foxglove thefox the fox", " lead", "trail "]
+    pools = [(32, 127), (0xa0, 0x3000), (0x1f300, 0x1f6ff)]
+    texts += ["".join(chr(r.randrange(*r.choice(pools))) for _ in range(40)) for _ in range(200)]
+    enc = [{"text": t, "ids": tok.encode(t), "plain": tok.encode_plain(t)} for t in texts]
+    prompts = held_prompts(tok)
+    gen = {}
+    for kind in ("f16", "q8_0"):
+        q = rounded(p, kind)
+        gen[kind] = [{"prompt": h["prompt"], "n": 3, "text": generate(q, tok, h["prompt"], n=3, width=256)} for h in prompts[:20]]
+        gen[kind] += [{"prompt": pr, "n": 40, "text": generate(q, tok, pr, n=40, width=128)} for pr in SAMPLE_PROMPTS]
+    r, qa = random.Random(991), {}
+    for name, make in (("facts", corpus.fact_qa), ("sums", corpus.sum_qa)):
+        qa[name] = [{"question": q, "answer": corpus.plain(a)} for q, a in (make(r) for _ in range(200))]
+    (CACHE / "reference.json").write_text(json.dumps({"tokens": enc, "greedy": gen, "chat": qa}))
+
+
+def current(tok):
+    """The newest weights with 40 layers."""
+    like = init(jax.random.PRNGKey(SEED), N, tok.n)
+    for s in reversed(STAGES):
+        done, part = CACHE / f"{s[0]}.npz", CACHE / f"{s[0]}.part.npz"
+        if s[1] == N and done.exists():
+            return load(done, like)[0], done.name
+        if s[1] == N and part.exists():
+            return load(part, (like, optimizer(s).init(like)))[0][0], part.name
+    raise SystemExit("no weights in the cache: run the training first")
+
+
 if __name__ == "__main__":
     ap = argparse.ArgumentParser()
     ap.add_argument("--eval", action="store_true")
     ap.add_argument("--export", action="store_true")
+    ap.add_argument("--reference", action="store_true", help="write .cache/reference.json for check_llama.mjs")
+    ap.add_argument("--expand", nargs=2, metavar=("I,J", "PATH"), help="write a stock F16 GGUF with the plan's layers written out")
     args = ap.parse_args()
-    if args.eval or args.export:
-        tok = get_tok()
-        like = init(jax.random.PRNGKey(SEED), N, tok.n)
-        best = [f for f in (CACHE / f"{s[0]}{e}.npz" for s in reversed(STAGES) if s[1] == N for e in ("", ".part")) if f.exists()][0]
-        if best.name.endswith(".part.npz"):
-            st = next(s for s in STAGES if best.name.startswith(s[0]))
-            (params, _), _ = load(best, (like, optimizer(st).init(like)))
-        else:
-            params = load(best, like)[0]
-        print("weights:", best.name)
-        if args.eval:
-            evaluate(params, tok)
-        if args.export:
-            export(params, tok)
+    tok = get_tok()
+    if args.eval or args.export or args.reference or args.expand:
+        params, name = current(tok)
+        print("weights:", name)
     else:
-        tok, params = train()
+        params = train()[1]
+        args.eval = args.export = True
+    if args.eval:
         evaluate(params, tok)
+    if args.export:
         export(params, tok)
+    if args.reference:
+        write_reference(params, tok)
+    if args.expand:
+        write_gguf(Path(args.expand[1]), params, tok, "f16", tuple(int(x) for x in args.expand[0].split(",")))
