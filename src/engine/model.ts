@@ -6,7 +6,7 @@ import {
   planHashHex,
   readPlan,
 } from "../plan/mod.ts";
-import { type CallEvents, EngineClient, EngineError } from "./client.ts";
+import { type CallEvents, EngineClient, EngineError, toJson } from "./client.ts";
 import {
   contextArgs,
   type ContextOptions,
@@ -24,6 +24,7 @@ import {
   toEngineError,
 } from "./generate.ts";
 import type { EngineCall } from "./protocol.ts";
+import { Gate } from "./gate.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
 
 /** Options of {@linkcode loadModel}. */
@@ -38,6 +39,8 @@ export interface LoadModelOptions {
   verbosity?: number | undefined;
   /** Folder of the built WASM, with a slash at its end. Default: the package's own `wasm/dist/`. */
   dist?: URL | undefined;
+  /** Load the model's next-token (MTP) layers as well; speculative decoding of type `"mtp"` needs them. Default false. */
+  mtp?: boolean | undefined;
   /** Further flags of llama-server that concern the model, e.g. `["--override-kv", "..."]`. */
   args?: string[] | undefined;
 }
@@ -195,7 +198,7 @@ export async function loadModel(
     if (options.onProgress) events.progress = (mille) => options.onProgress!(mille / 1000);
     const call: EngineCall = {
       fn: "model_load",
-      options: { path: client.addFiles(sources), args: options.args ?? [] },
+      options: { path: client.addFiles(sources), args: modelArgs(options) },
       cancel: 0,
     };
     const { handle, text } = await client.call(call, events, options.signal);
@@ -206,6 +209,10 @@ export async function loadModel(
   }
 }
 
+function modelArgs(options: LoadModelOptions): string[] {
+  return [...options.mtp ? ["--spec-type", "draft-mtp"] : [], ...options.args ?? []];
+}
+
 /** A loaded model. Made by {@linkcode loadModel}. */
 export class Model implements AsyncDisposable {
   /** What the model says of itself. */
@@ -213,6 +220,7 @@ export class Model implements AsyncDisposable {
   readonly #client: EngineClient;
   readonly #handle: number;
   readonly #contexts = new Set<Context>();
+  readonly #creating = new Set<Promise<unknown>>();
 
   /** Use {@linkcode loadModel}. */
   constructor(client: EngineClient, handle: number, raw: RawModel) {
@@ -269,15 +277,24 @@ export class Model implements AsyncDisposable {
       (path) => this.#client.addFiles([pathSource(path)]),
     );
     const { kind, words } = packPlan(plan);
-    const create = async (extra: string[]) => {
-      const { handle, text } = await this.#client.call({
+    const create = async (extra: string[]): Promise<Serving> => {
+      const call = this.#client.call({
         fn: "context_create",
         model: this.#handle,
         options: { args: [...args, ...extra], alias: this.info.name || "model" },
         kind,
         words,
       });
-      return { handle, info: contextInfo(JSON.parse(text), effective) };
+      // The model is not freed before what was made on it meanwhile.
+      const made = call.then(async ({ handle, text }) => {
+        if (!this.#disposing) return { handle, text };
+        await this.#client.call({ fn: "context_free", context: handle });
+        throw new EngineError("the model is disposed");
+      });
+      this.#creating.add(made);
+      const { handle, text } = await made.finally(() => this.#creating.delete(made));
+      const info = contextInfo(JSON.parse(text), effective);
+      return { handle, info, requests: new Gate(info.nParallel + 1), others: new Gate(4) };
     };
     const context = new Context(this, this.#client, await create([]), create, options, () => {
       this.#contexts.delete(context);
@@ -298,7 +315,13 @@ export class Model implements AsyncDisposable {
     options: { addSpecial?: boolean; parseSpecial?: boolean } = {},
   ): Promise<number[]> {
     const { addSpecial = true, parseSpecial = true } = options;
-    const call = { do: "tokenize", text, add_special: addSpecial, parse_special: parseSpecial };
+    if (typeof text !== "string") throw new TypeError(`text must be a string, not ${typeof text}`);
+    const call = {
+      do: "tokenize",
+      text: text.toWellFormed(),
+      add_special: addSpecial,
+      parse_special: parseSpecial,
+    };
     return (await this.#modelCall<{ tokens: number[] }>(call)).tokens;
   }
 
@@ -383,6 +406,7 @@ export class Model implements AsyncDisposable {
   dispose(): Promise<void> {
     return this.#disposing ??= (async () => {
       await Promise.allSettled([...this.#contexts].map((context) => context.dispose()));
+      await Promise.allSettled([...this.#creating]);
       await this.#client.call({ fn: "model_free", model: this.#handle }).catch(() => {});
       await this.#client.close();
     })();
@@ -420,7 +444,14 @@ function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
 interface Serving {
   handle: number;
   info: ContextInfo;
+  /** Requests that take a slot; one more than there are slots, so that none of them idles. */
+  requests: Gate;
+  /** The others. */
+  others: Gate;
 }
+
+/** Routes that take a slot of the context. */
+const TAKES_SLOT = /\/(completions?|responses|messages|infill|embeddings?|rerank(ing)?)$/;
 
 /** A context with its own plan. Made by {@linkcode Model.createContext}. */
 export class Context implements AsyncDisposable {
@@ -429,7 +460,7 @@ export class Context implements AsyncDisposable {
   /** The model it runs on. */
   readonly model: Model;
   readonly #client: EngineClient;
-  readonly #handle: number;
+  readonly #serving: Serving;
   readonly #create: (extra: string[]) => Promise<Serving>;
   readonly #options: ContextOptions;
   readonly #onDispose: () => void;
@@ -448,7 +479,7 @@ export class Context implements AsyncDisposable {
     this.model = model;
     this.info = serving.info;
     this.#client = client;
-    this.#handle = serving.handle;
+    this.#serving = serving;
     this.#create = create;
     this.#options = options;
     this.#onDispose = onDispose;
@@ -469,7 +500,8 @@ export class Context implements AsyncDisposable {
     const request = requestBody(prompt, options);
     return new Generation(() => {
       this.#check();
-      return runGeneration(this.#client, this.#handle, request, options.signal);
+      const { handle, requests } = this.#serving;
+      return runGeneration(this.#client, handle, request, options.signal, requests);
     });
   }
 
@@ -487,11 +519,11 @@ export class Context implements AsyncDisposable {
     options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void } = {},
   ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
     this.#check();
-    return await this.#request(this.#handle, path, body, options);
+    return await this.#request(this.#serving, path, body, options);
   }
 
   async #request(
-    context: number,
+    serving: Serving,
     path: string,
     body: unknown,
     options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void },
@@ -503,11 +535,11 @@ export class Context implements AsyncDisposable {
     await this.#client.call(
       {
         fn: "context_request",
-        context,
+        context: serving.handle,
         method: body === undefined ? "GET" : "POST",
         path: route,
         query,
-        body: new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body)),
+        body: new TextEncoder().encode(body === undefined ? "" : toJson(body)),
         cancel: 0,
       },
       {
@@ -515,6 +547,7 @@ export class Context implements AsyncDisposable {
         chunk: options.onChunk ?? ((bytes) => parts.push(bytes)),
       },
       options.signal,
+      TAKES_SLOT.test(route) ? serving.requests : serving.others,
     );
     options.signal?.throwIfAborted();
     return {
@@ -524,8 +557,8 @@ export class Context implements AsyncDisposable {
     };
   }
 
-  async #json<T>(context: number, path: string, body?: unknown): Promise<T> {
-    const response = await this.#request(context, path, body, {});
+  async #json<T>(serving: Serving, path: string, body?: unknown): Promise<T> {
+    const response = await this.#request(serving, path, body, {});
     const object = JSON.parse(new TextDecoder().decode(response.body) || "null");
     if (response.status !== 200) throw toEngineError(object, response.status);
     return object;
@@ -556,7 +589,7 @@ export class Context implements AsyncDisposable {
   ): Promise<string> {
     this.#check();
     const body = { messages, ...(options.tools ? { tools: options.tools } : {}), ...options.extra };
-    return (await this.#json<{ prompt: string }>(this.#handle, "/apply-template", body)).prompt;
+    return (await this.#json<{ prompt: string }>(this.#serving, "/apply-template", body)).prompt;
   }
 
   /**
@@ -570,7 +603,7 @@ export class Context implements AsyncDisposable {
     const serving = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
     const texts = [input].flat();
     const { data } = await this.#json<{ data: { index: number; embedding: number[] }[] }>(
-      serving.handle,
+      serving,
       "/v1/embeddings",
       { input: texts },
     );
@@ -593,8 +626,8 @@ export class Context implements AsyncDisposable {
    */
   async saveState(slot = 0): Promise<Uint8Array> {
     this.#check();
-    const filename = `state-${this.#handle}-${this.#nextState++}`;
-    await this.#json(this.#handle, `/slots/${this.#slot(slot)}?action=save`, { filename });
+    const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
+    await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=save`, { filename });
     const bytes = await this.#client.takeMem(filename);
     if (!bytes) throw new EngineError("The state could not be saved");
     return bytes;
@@ -609,10 +642,10 @@ export class Context implements AsyncDisposable {
    */
   async loadState(state: Uint8Array, slot = 0): Promise<void> {
     this.#check();
-    const filename = `state-${this.#handle}-${this.#nextState++}`;
+    const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
     await this.#client.putMem(filename, state);
     try {
-      await this.#json(this.#handle, `/slots/${this.#slot(slot)}?action=restore`, { filename });
+      await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=restore`, { filename });
     } finally {
       await this.#client.takeMem(filename).catch(() => {});
     }
@@ -639,10 +672,11 @@ export class Context implements AsyncDisposable {
     return this.#disposing ??= (async () => {
       this.#onDispose();
       const embedding = await this.#embedding?.catch(() => undefined);
-      for (const context of [this.#handle, embedding?.handle]) {
-        if (context !== undefined) {
-          await this.#client.call({ fn: "context_free", context }).catch(() => {});
-        }
+      for (const serving of [this.#serving, embedding]) {
+        if (!serving) continue;
+        serving.requests.close(new EngineError("The context is disposed"));
+        serving.others.close(new EngineError("The context is disposed"));
+        await this.#client.call({ fn: "context_free", context: serving.handle }).catch(() => {});
       }
     })();
   }
