@@ -85,6 +85,7 @@ export function shardNames(path: string): string[] {
  */
 export async function listShards(path: string): Promise<string[]> {
   const names = shardNames(path);
+  if (names.length === 1) return names; // whoever opens it says what is wrong with it
   const { readdir, stat } = await import("node:fs/promises");
   // One look at the folder, as a name may promise 99,999 shards.
   const slash = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
@@ -100,11 +101,9 @@ export async function listShards(path: string): Promise<string[]> {
   const some = missing.slice(0, 4).map((name) => name.replace(/^.*[/\\]/, "")).join(", ");
   const more = missing.length > 4 ? ` and ${missing.length - 4} more` : "";
   throw new GgufError(
-    names.length === 1
-      ? "there is no such file"
-      : `${missing.length} of ${names.length} shards ${
-        missing.length === 1 ? "is" : "are"
-      } missing: ${some}${more}`,
+    `${missing.length} of ${names.length} shards ${
+      missing.length === 1 ? "is" : "are"
+    } missing: ${some}${more}`,
     { file: path },
   );
 }

@@ -134,7 +134,7 @@ export function locatePlan(spec: string, options: ParsePlanOptions = {}): Locate
     throw new SyntaxError(
       `Cannot parse layer spec ${
         quote(spec)
-      }: it is empty; write "none" for the model's own layers`,
+      }: expected a layer index at position 0, but it is empty; write "none" for the model's own layers`,
     );
   }
   if (scan.accept("none")) {

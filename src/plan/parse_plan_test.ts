@@ -53,8 +53,14 @@ Deno.test("parsePlan() reads none, and keeps the text as it was written", () => 
 
 const SYNTAX: [spec: string, message: string][] = [
   ["33,", `Cannot parse layer spec "33,": expected a layer index after ',' at position 3`],
-  ["", `Cannot parse layer spec "": it is empty; write "none" for the model's own layers`],
-  ["  ", `Cannot parse layer spec "  ": it is empty; write "none" for the model's own layers`],
+  [
+    "",
+    `Cannot parse layer spec "": expected a layer index at position 0, but it is empty; write "none" for the model's own layers`,
+  ],
+  [
+    "  ",
+    `Cannot parse layer spec "  ": expected a layer index at position 0, but it is empty; write "none" for the model's own layers`,
+  ],
   ["33,34;", `Cannot parse layer spec "33,34;": expected a layer index after ';' at position 6`],
   [
     "33,34;;1,2",
