@@ -1,0 +1,196 @@
+/**
+ * Tokens per second of a random 221 M-parameter model on the CPU: ours, the same for 32-bit memory, llama.cpp's own
+ * kernels compiled the same way, and native node-llama-cpp.
+ *
+ * @module
+ */
+
+import { LineChild } from "../tests/models/_line_child.ts";
+import { cacheDir } from "../tests/models/fetch.ts";
+import { startPeer } from "../tests/models/_peer.ts";
+import {
+  options,
+  ratios,
+  Report,
+  ROOT,
+  show,
+  someTokens,
+  type Spread,
+  spread,
+  startOurs,
+  table,
+} from "./_bench.ts";
+import { type Quantisation, writeRandomModel } from "./_random_model.ts";
+
+/** A build or program that is measured. */
+interface Variant {
+  name: string;
+  /** What it is, for the table. */
+  what: string;
+  start: () => Promise<LineChild> | LineChild;
+  /** Folder under wasm/, for builds of ours. */
+  folder?: string;
+}
+
+interface Samples {
+  pp: number[];
+  tg: number[];
+}
+
+interface Row {
+  model: Quantisation;
+  threads: number;
+  variant: string;
+  samples: Samples;
+}
+
+const VARIANTS: Variant[] = [
+  { name: "ours", what: "wasm/dist", folder: "dist", start: startOurs },
+  { name: "memory32", what: "the same for 32-bit memory", folder: "memory32", start: startOurs },
+  {
+    name: "plain",
+    what: "llama.cpp's own CPU kernels and barriers, compiled the same way",
+    folder: "plain",
+    start: startOurs,
+  },
+  { name: "native", what: "node-llama-cpp, prebuilt native binary in Node", start: startPeer },
+];
+
+const asked = options("usage: deno run -A bench/cpu.ts [options]", 7);
+const N_PROMPT = asked.smoke ? 16 : 64;
+const N_GEN = asked.smoke ? 4 : 16;
+const MODELS: Quantisation[] = asked.smoke ? ["Q4_0"] : ["Q4_0", "Q8_0", "Q4_K_M"];
+const THREADS = asked.smoke ? [1] : [
+  1,
+  ...navigator.hardwareConcurrency > 1 ? [2] : [],
+  ...navigator.hardwareConcurrency > 7 ? [8] : [],
+];
+
+/** Builds what the comparison needs; without it, takes what is there. */
+async function build(): Promise<void> {
+  for (const flag of ["--memory32", "--plain"]) {
+    const { success } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", `${ROOT}/wasm/build.ts`, flag],
+      stdout: "inherit",
+      stderr: "inherit",
+    }).output();
+    if (!success) console.error(`note: wasm/build.ts ${flag} failed`);
+  }
+}
+
+interface BuildFacts {
+  id: string;
+  wasm_bytes: number;
+}
+
+function buildFacts(folder: string): BuildFacts | undefined {
+  try {
+    return JSON.parse(Deno.readTextFileSync(`${ROOT}/wasm/${folder}/build.json`));
+  } catch {
+    return undefined;
+  }
+}
+
+await build();
+const report = new Report("cpu", "CPU speed", asked);
+const main = buildFacts("dist");
+const left: string[] = [];
+const variants = VARIANTS.filter(({ name, folder }) => {
+  if (!folder) return true;
+  const facts = buildFacts(folder);
+  if (facts && facts.id === main?.id) return true;
+  left.push(`${name}: wasm/${folder} is ${facts ? "of other sources" : "not built"}`);
+  return false;
+});
+
+const rows: Row[] = [];
+for (const kind of MODELS) {
+  const path = `${cacheDir()}/bench/random-221m-${kind}.gguf`;
+  await Deno.mkdir(`${cacheDir()}/bench`, { recursive: true });
+  writeRandomModel(path, kind);
+  await using stack = new AsyncDisposableStack();
+  const children: [Variant, LineChild][] = [];
+  for (const variant of variants) {
+    const child = stack.use(await variant.start());
+    const { folder } = variant;
+    const dist = folder ? { dist: new URL(`../wasm/${folder}/`, import.meta.url).href } : {};
+    await child.call("load", { path, ...dist });
+    children.push([variant, child]);
+  }
+  const tokens = someTokens(N_PROMPT, 32000);
+  for (const threads of THREADS) {
+    const all = new Map<string, Samples>();
+    for (const [{ name }, child] of children) {
+      await child.call("context", { name: "c", nCtx: 256, threads });
+      await child.call("measure", { name: "c", tokens, tg: 4 }); // the first is slower
+      all.set(name, { pp: [], tg: [] });
+    }
+    for (let round = 0; round < asked.rounds; round++) {
+      for (const [{ name }, child] of children) {
+        const { promptMs, predictedMs } = await child.call<
+          { promptMs: number; predictedMs: number }
+        >("measure", { name: "c", tokens, tg: N_GEN });
+        all.get(name)!.pp.push(1000 * N_PROMPT / promptMs);
+        all.get(name)!.tg.push(1000 * N_GEN / predictedMs);
+      }
+      console.error(`${kind}, ${threads} threads: round ${round + 1} of ${asked.rounds}`);
+    }
+    for (const [variant, samples] of all) rows.push({ model: kind, threads, variant, samples });
+  }
+}
+
+const of = (row: Row, variant: string) =>
+  rows.find((r) => r.variant === variant && r.model === row.model && r.threads === row.threads)
+    ?.samples;
+
+/** A row's speed as a part of another variant's in the same rounds. */
+function against(row: Row, variant: string): { pp: Spread; tg: Spread } | undefined {
+  const base = of(row, variant);
+  if (!base || row.variant === variant) return undefined;
+  return { pp: ratios(row.samples.pp, base.pp), tg: ratios(row.samples.tg, base.tg) };
+}
+
+const both = (x: { pp: Spread; tg: Spread } | undefined) =>
+  x ? `${show(x.pp, 2)} / ${show(x.tg, 2)}` : "–";
+
+report.add(
+  "Tokens per second for a prompt of " + N_PROMPT + " tokens (pp) and for " + N_GEN +
+    " tokens one by one after it (tg). Ratios are pp / tg, taken round by round; above 1 is faster.",
+);
+report.add(VARIANTS.map(({ name, what }) => `- **${name}**: ${what}`).join("\n"));
+report.add(table(
+  ["model", "threads", "variant", `pp${N_PROMPT}`, `tg${N_GEN}`, "to plain", "to native"],
+  rows.map((row) => [
+    row.model,
+    String(row.threads),
+    row.variant,
+    show(spread(row.samples.pp), 1),
+    show(spread(row.samples.tg), 1),
+    both(against(row, "plain")),
+    both(against(row, "native")),
+  ]),
+));
+const sizes = Object.fromEntries(
+  VARIANTS.flatMap(({ name, folder }) => {
+    const facts = folder && buildFacts(folder);
+    return facts ? [[name, facts.wasm_bytes]] : [];
+  }),
+);
+report.add(
+  "Size of the WASM: " +
+    Object.entries(sizes).map(([name, n]) => `${name} ${(n / 1e6).toFixed(2)} MB`).join(", ") + ".",
+);
+if (left.length) report.add("Not measured: " + left.join("; ") + ".");
+await report.write({
+  n_prompt: N_PROMPT,
+  n_gen: N_GEN,
+  wasm_bytes: sizes,
+  not_measured: left,
+  results: rows.map((row) => ({
+    ...row,
+    pp: spread(row.samples.pp),
+    tg: spread(row.samples.tg),
+    to_plain: against(row, "plain") ?? null,
+    to_native: against(row, "native") ?? null,
+  })),
+});

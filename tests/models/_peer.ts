@@ -1,0 +1,61 @@
+import { LineChild } from "./_line_child.ts";
+import { cacheDir, FetchError } from "./fetch.ts";
+
+/** The version that is compared with; it holds the llama.cpp that this package is built from. */
+export const PEER_VERSION = "3.22.1";
+
+/**
+ * Installs npm's node-llama-cpp with its prebuilt native binary into the cache, once.
+ *
+ * @returns The folder of its package.
+ * @throws {FetchError} If npm or the network is missing, or there is no binary for this machine.
+ */
+export async function installPeer(
+  onLine: (line: string) => void = (line) => console.error(line),
+): Promise<string> {
+  const binary = ({
+    "linux-x86_64": "linux-x64",
+    "linux-aarch64": "linux-arm64",
+    "darwin-x86_64": "mac-x64",
+    "darwin-aarch64": "mac-arm64-metal",
+    "windows-x86_64": "win-x64",
+    "windows-aarch64": "win-arm64",
+  } as Record<string, string>)[`${Deno.build.os}-${Deno.build.arch}`];
+  if (!binary) throw new FetchError(`node-llama-cpp has no binary for ${Deno.build.target}`);
+  const dir = `${cacheDir()}/peer/node-llama-cpp-${PEER_VERSION}`;
+  const found = `${dir}/node_modules/node-llama-cpp`;
+  await Deno.mkdir(`${cacheDir()}/peer`, { recursive: true });
+  using lock = await Deno.open(`${dir}.lock`, { create: true, write: true });
+  await lock.lock(true);
+  if (await Deno.stat(found).then(() => true, () => false)) return found;
+  onLine(`fetching node-llama-cpp ${PEER_VERSION} from npm`);
+  const partial = `${dir}.part`;
+  await Deno.remove(partial, { recursive: true }).catch(() => {});
+  await Deno.mkdir(partial);
+  await Deno.writeTextFile(`${partial}/package.json`, "{}");
+  // Only this machine's binary: the package's own choice would bring several GPU libraries too.
+  const args = [
+    ...["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"],
+    ...[`node-llama-cpp@${PEER_VERSION}`, `@node-llama-cpp/${binary}@${PEER_VERSION}`],
+  ];
+  const npm = Deno.build.os === "windows" ? "npm.cmd" : "npm";
+  let output: Deno.CommandOutput;
+  try {
+    output = await new Deno.Command(npm, { args, cwd: partial, stdin: "null" }).output();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new FetchError("Cannot fetch node-llama-cpp: npm is not on PATH; install Node.js");
+  }
+  if (!output.success) {
+    const says = new TextDecoder().decode(output.stderr).trim().split("\n").slice(-5).join("\n  ");
+    throw new FetchError(`Cannot fetch node-llama-cpp from npm: is there a network?\n  ${says}`);
+  }
+  await Deno.rename(partial, dir);
+  return found;
+}
+
+/** Starts node-llama-cpp in a Node process; see `_peer_child.mjs` for its requests. */
+export async function startPeer(): Promise<LineChild> {
+  const script = new URL("./_peer_child.mjs", import.meta.url).pathname;
+  return new LineChild("node", [script, await installPeer()]);
+}
