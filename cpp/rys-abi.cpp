@@ -350,8 +350,9 @@ EMSCRIPTEN_KEEPALIVE void rys_init(int32_t verbosity) {
 
 // options: {"path": "/rys/file/1", "args": [...]}; answers with a handle and the model's facts.
 EMSCRIPTEN_KEEPALIVE void rys_model_load(int32_t req, const char * options_json, const int32_t * cancel) {
-    run(req, [req, cancel, options = json::parse(options_json)] {
+    run(req, [req, cancel, text = std::string(options_json)] {
         take_errors();
+        const json options = json::parse(text);
         auto m = std::make_shared<loaded_model>();
         m->path = options.at("path").get<std::string>();
         auto params = parse_params(options);
@@ -380,6 +381,11 @@ EMSCRIPTEN_KEEPALIVE void rys_model_load(int32_t req, const char * options_json,
     });
 }
 
+// Ends the instance as a failed assertion would; for tests.
+EMSCRIPTEN_KEEPALIVE void rys_debug_abort(int32_t req) {
+    run(req, [] { GGML_ABORT("asked for"); });
+}
+
 // Contexts that still use the model keep it; the last of them frees it.
 EMSCRIPTEN_KEEPALIVE void rys_model_free(int32_t req, int32_t model) {
     run(req, [req, model] {
@@ -403,7 +409,8 @@ EMSCRIPTEN_KEEPALIVE void rys_plan_check(int32_t req, int32_t model, int32_t kin
 // {"do": "tokenize", "text", "add_special", "parse_special"} -> {"tokens": []}
 // {"do": "detokenize", "tokens", "special"} -> {"text"}
 EMSCRIPTEN_KEEPALIVE void rys_model_call(int32_t req, int32_t model, const char * call_json) {
-    run(req, [req, model, call = json::parse(call_json)] {
+    run(req, [req, model, text = std::string(call_json)] {
+        const json call = json::parse(text);
         const auto m = models().get(model, "model");
         const llama_vocab * vocab = llama_model_get_vocab(m->model);
         const std::string what = call.at("do").get<std::string>();
@@ -439,8 +446,9 @@ EMSCRIPTEN_KEEPALIVE void rys_model_call(int32_t req, int32_t model, const char 
 
 // options: {"args": [...]}, the plan as packed triples; answers with a handle and the context's facts.
 EMSCRIPTEN_KEEPALIVE void rys_context_create(int32_t req, int32_t model, const char * options_json, int32_t kind, const uint32_t * words, int32_t n_words) {
-    run(req, [req, model, kind, options = json::parse(options_json), repeats = unpack(words, n_words)] {
+    run(req, [req, model, kind, text = std::string(options_json), repeats = unpack(words, n_words)] {
         take_errors();
+        const json options = json::parse(text);
         auto c = std::make_shared<serving_context>();
         c->model = models().get(model, "model");
         check_plan(c->model->model, kind, repeats);
@@ -528,13 +536,14 @@ EMSCRIPTEN_KEEPALIVE void rys_context_request(int32_t req, int32_t context, cons
             stopped = should_stop();
         }
         emit(req, EVENT_DONE, stopped ? 1 : 0, "");
-    });
+    }, /* request */ true);
 }
 
 // Logits of every token of a prompt: CHUNKs of little-endian f32, [n_tokens, n_vocab], then DONE with the context's facts.
 EMSCRIPTEN_KEEPALIVE void rys_logits_eval(int32_t req, int32_t model, const char * options_json, int32_t kind, const uint32_t * words, int32_t n_words, const int32_t * tokens, int32_t n_tokens, const int32_t * cancel) {
-    run(req, [req, model, kind, cancel, options = json::parse(options_json), repeats = unpack(words, n_words), tokens = std::vector<llama_token>(tokens, tokens + n_tokens)] {
+    run(req, [req, model, kind, cancel, text = std::string(options_json), repeats = unpack(words, n_words), tokens = std::vector<llama_token>(tokens, tokens + n_tokens)] {
         take_errors();
+        const json options = json::parse(text);
         const auto m = models().get(model, "model");
         check_plan(m->model, kind, repeats);
         const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(m->model));

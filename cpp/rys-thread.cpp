@@ -8,6 +8,8 @@
 #include <emscripten/proxying.h>
 #include <emscripten/threading.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
@@ -39,36 +41,59 @@ void emit(int32_t req, event_kind kind, int32_t aux, std::string data) {
     }
 }
 
-// A thread costs a Worker of the host, so finished ones wait for the next job.
+// A thread costs a Worker of the host, so finished ones wait for the next job. Requests always get one, as they may wait
+// for each other's slots and the host limits them; of other jobs a few run at once.
 struct pool {
+    static constexpr size_t max_others = 12;
+
     std::mutex                        mutex;
     std::condition_variable           cv;
-    std::deque<std::function<void()>> jobs;
-    size_t                            idle = 0;
+    std::deque<std::function<void()>> requests;
+    std::deque<std::function<void()>> others;
+    size_t                            n_others = 0; // running
+    size_t                            idle     = 0;
+    bool                              closing  = false;
+
+    size_t runnable() const {
+        return requests.size() + (n_others < max_others ? std::min(others.size(), max_others - n_others) : 0);
+    }
 
     void loop() {
         std::unique_lock<std::mutex> lock(mutex);
         while (true) {
             idle++;
-            cv.wait(lock, [this] { return !jobs.empty(); });
+            cv.wait(lock, [this] { return closing || runnable() > 0; });
             idle--;
-            auto job = std::move(jobs.front());
-            jobs.pop_front();
+            if (runnable() == 0) {
+                return;
+            }
+            const bool other = requests.empty();
+            auto & queue = other ? others : requests;
+            auto job = std::move(queue.front());
+            queue.pop_front();
+            n_others += other;
             lock.unlock();
             job();
             job = nullptr;
             lock.lock();
+            n_others -= other;
         }
     }
 
-    void add(std::function<void()> job) {
+    void add(std::function<void()> job, bool request) {
         std::unique_lock<std::mutex> lock(mutex);
-        jobs.push_back(std::move(job));
-        if (jobs.size() > idle) {
+        (request ? requests : others).push_back(std::move(job));
+        if (runnable() > idle) {
             std::thread([this] { loop(); }).detach();
         } else {
             cv.notify_one();
         }
+    }
+
+    void close() {
+        std::lock_guard<std::mutex> lock(mutex);
+        closing = true;
+        cv.notify_all();
     }
 };
 
@@ -77,7 +102,7 @@ static pool & the_pool() {
     return *p;
 }
 
-void run(int32_t req, std::function<void()> job) {
+void run(int32_t req, std::function<void()> job, bool request) {
     the_pool().add([req, job = std::move(job)] {
         try {
             job();
@@ -86,7 +111,7 @@ void run(int32_t req, std::function<void()> job) {
         } catch (...) {
             emit(req, EVENT_ERROR, 0, "unknown C++ exception");
         }
-    });
+    }, request);
 }
 
 static std::mutex               errors_mutex;
@@ -106,6 +131,31 @@ std::string take_errors() {
 }
 
 } // namespace rys
+
+extern "C" {
+
+// Lets the pool's threads return: the host can end a thread only while it waits for nothing.
+EMSCRIPTEN_KEEPALIVE void rys_shutdown(void) {
+    rys::the_pool().close();
+}
+
+int __real_emscripten_futex_wait(volatile void * addr, uint32_t val, double max_wait_ms);
+
+// Every wait of libc (linked with --wrap). Deno 2.9 cannot end a thread that sleeps in an atomic wait, and a process
+// with such a thread never exits; so no thread sleeps for longer than this at once. An instance that aborted needs it.
+int __wrap_emscripten_futex_wait(volatile void * addr, uint32_t val, double max_wait_ms) {
+    constexpr double slice_ms = 500;
+    while (true) {
+        const double ms  = max_wait_ms < slice_ms ? max_wait_ms : slice_ms;
+        const int    ret = __real_emscripten_futex_wait(addr, val, ms);
+        max_wait_ms -= ms;
+        if (ret != -ETIMEDOUT || max_wait_ms <= 0) {
+            return ret;
+        }
+    }
+}
+
+} // extern "C"
 
 // called by common/log.cpp (see its hook)
 void rys_log_add(enum ggml_log_level level, const char * fmt, va_list args) {

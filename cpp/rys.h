@@ -25,8 +25,9 @@ enum event_kind : int32_t {
 // Hands an event to the host; from any thread, in order per thread, never blocks.
 void emit(int32_t req, event_kind kind, int32_t aux, std::string data);
 
-// Runs a job on a pooled thread, from any thread. A job that throws ends in EVENT_ERROR for `req`.
-void run(int32_t req, std::function<void()> job);
+// Runs a job on a pooled thread, from any thread. A job that throws ends in EVENT_ERROR for `req`. A `request` never
+// waits for other jobs to end.
+void run(int32_t req, std::function<void()> job, bool request = false);
 
 // Error lines logged since the last call on this thread's behalf; newest last.
 std::string take_errors();

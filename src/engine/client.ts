@@ -12,6 +12,7 @@ import {
   MAX_REQUESTS,
   type ToEngine,
 } from "./protocol.ts";
+import type { Gate } from "./gate.ts";
 import { ThreadHost } from "./port_worker.ts";
 
 /** An error of the engine: a request that failed, or an instance that is gone. */
@@ -47,6 +48,11 @@ export class EngineError extends Error {
   }
 }
 
+/** JSON that the engine can read: text that is no Unicode has U+FFFD in place of what is wrong. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value, (_, v) => typeof v === "string" ? v.toWellFormed() : v);
+}
+
 /** Receives the events of one call. */
 export interface CallEvents {
   progress?(mille: number): void;
@@ -62,6 +68,10 @@ export interface CallResult {
 
 interface Pending {
   events: CallEvents;
+  /** Cancel flag. */
+  slot: number;
+  /** What a callback threw; the call fails with it. */
+  thrown?: { error: unknown };
   resolve(result: CallResult): void;
   reject(error: Error): void;
 }
@@ -100,6 +110,7 @@ export class EngineClient {
   #closing: Promise<void> | undefined;
   #closed = Promise.withResolvers<void>();
   #ready = Promise.withResolvers<void>();
+  #readError: string | undefined;
   #onLog: ((level: number, line: string) => void) | undefined;
 
   private constructor(options: EngineStartOptions) {
@@ -161,33 +172,71 @@ export class EngineClient {
    * @param call The call; `cancel` is filled in here.
    * @param events Receives what comes before the end.
    * @param signal Stops the call within one token or one micro-batch.
+   * @param gate Where the call waits for its turn.
    */
-  call(call: EngineCall, events: CallEvents = {}, signal?: AbortSignal): Promise<CallResult> {
-    if (this.#gone) return Promise.reject(this.#gone);
-    if (this.#closing) return Promise.reject(new EngineError("the model is disposed"));
-    if (signal?.aborted) return Promise.reject(signal.reason);
+  async call(
+    call: EngineCall,
+    events: CallEvents = {},
+    signal?: AbortSignal,
+    gate?: Gate,
+  ): Promise<CallResult> {
+    this.#check();
+    signal?.throwIfAborted();
     const slot = this.#slots.pop();
     if (slot === undefined) {
-      return Promise.reject(new EngineError(`more than ${MAX_REQUESTS} requests at once`));
+      throw new EngineError(`more than ${MAX_REQUESTS} requests at once`, {
+        type: "unavailable_error",
+        status: 503,
+      });
     }
-    Atomics.store(this.#flags, slot, 0);
-    if ("cancel" in call) call.cancel = slot;
     // Written to shared memory: reaches the engine's threads also while its Worker is busy.
     const abort = () => void Atomics.store(this.#flags, slot, 1);
-    signal?.addEventListener("abort", abort);
-    const req = this.#nextReq++;
-    const { promise, resolve, reject } = Promise.withResolvers<CallResult>();
-    this.#pending.set(req, { events, resolve, reject });
-    this.#post({ op: "call", req, call });
-    return promise.finally(() => {
-      this.#pending.delete(req);
+    try {
+      const wait = gate?.enter(signal);
+      if (wait) await wait;
+      try {
+        this.#check();
+        signal?.throwIfAborted();
+        Atomics.store(this.#flags, slot, 0);
+        signal?.addEventListener("abort", abort);
+        if ("cancel" in call) call.cancel = slot;
+        return await this.#send(call, events, slot);
+      } finally {
+        gate?.leave();
+      }
+    } catch (error) {
+      if (error instanceof EngineError && error.fatal) throw error;
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
       signal?.removeEventListener("abort", abort);
       this.#slots.push(slot);
-    }).catch((error) => {
-      throw signal?.aborted && !(error instanceof EngineError && error.fatal)
-        ? signal.reason
-        : error;
-    });
+    }
+  }
+
+  async #send(call: EngineCall, events: CallEvents, slot: number): Promise<CallResult> {
+    const req = this.#nextReq++;
+    const { promise, resolve, reject } = Promise.withResolvers<CallResult>();
+    const pending: Pending = { events, slot, resolve, reject };
+    this.#pending.set(req, pending);
+    this.#readError = undefined;
+    this.#post({ op: "call", req, call });
+    try {
+      const result = await promise;
+      if (pending.thrown) throw pending.thrown.error;
+      return result;
+    } catch (error) {
+      if (pending.thrown) throw pending.thrown.error;
+      // What upstream makes of a failed read names the consequence, not the cause.
+      const reads = call.fn === "model_load" || call.fn === "context_create";
+      throw reads && this.#readError && !this.#gone ? new EngineError(this.#readError) : error;
+    } finally {
+      this.#pending.delete(req);
+    }
+  }
+
+  #check(): void {
+    if (this.#gone) throw this.#gone;
+    if (this.#closing) throw new EngineError("the model is disposed");
   }
 
   /** Puts bytes where the engine finds them as file `name`. */
@@ -205,23 +254,30 @@ export class EngineClient {
     return (await this.#memCall((req) => ({ op: "heap", req }))).heap;
   }
 
-  #memCall(
+  async #memCall(
     message: (req: number) => ToEngine,
   ): Promise<{ bytes: Uint8Array | null; heap: number }> {
-    if (this.#gone) return Promise.reject(this.#gone);
-    if (this.#closing) return Promise.reject(new EngineError("the model is disposed"));
+    this.#check();
     const req = this.#nextReq++;
     const { promise, resolve, reject } = Promise.withResolvers<
       { bytes: Uint8Array | null; heap: number }
     >();
     this.#mem.set(req, (bytes, heap) => heap < 0 ? reject(this.#gone) : resolve({ bytes, heap }));
     this.#post(message(req));
-    return promise.finally(() => this.#mem.delete(req));
+    try {
+      return await promise;
+    } finally {
+      this.#mem.delete(req);
+    }
   }
 
-  /** Ends the Worker; calls under way fail. Harmless when it is gone already. */
+  /** Stops the calls under way, then ends the Worker. Harmless when it is gone already. */
   close(): Promise<void> {
     return this.#closing ??= (async () => {
+      for (const { slot } of this.#pending.values()) Atomics.store(this.#flags, slot, 1);
+      while (!this.#gone && this.#pending.size + this.#mem.size > 0) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
       if (this.#gone) return;
       this.#post({ op: "close" });
       await this.#closed.promise;
@@ -263,6 +319,9 @@ export class EngineClient {
         return this.#mem.get(message.req)?.(message.bytes, 0);
       case "heap":
         return this.#mem.get(message.req)?.(null, message.bytes);
+      case "read-failed":
+        this.#readError = `Cannot read ${message.path}: ${message.reason}`;
+        return;
       case "thread-start":
       case "thread-end":
         return this.#gone ? undefined : this.#threads.receive(message);
@@ -278,16 +337,29 @@ export class EngineClient {
 
   #event(req: number, kind: number, aux: number, data: Uint8Array): void {
     const text = () => new TextDecoder().decode(data);
-    if (kind === EventKind.Log) return this.#onLog?.(aux, text());
+    if (kind === EventKind.Log) {
+      try {
+        return this.#onLog?.(aux, text());
+      } catch {
+        return; // a log line belongs to no call that could fail with it
+      }
+    }
     const pending = this.#pending.get(req);
     if (!pending) return;
+    try {
+      switch (kind) {
+        case EventKind.Progress:
+          return pending.events.progress?.(aux);
+        case EventKind.Head:
+          return pending.events.head?.(aux, text());
+        case EventKind.Chunk:
+          return pending.events.chunk?.(data);
+      }
+    } catch (error) {
+      pending.thrown ??= { error };
+      return void Atomics.store(this.#flags, pending.slot, 1);
+    }
     switch (kind) {
-      case EventKind.Progress:
-        return pending.events.progress?.(aux);
-      case EventKind.Head:
-        return pending.events.head?.(aux, text());
-      case EventKind.Chunk:
-        return pending.events.chunk?.(data);
       case EventKind.Done:
         return pending.resolve({ handle: aux, text: text() });
       case EventKind.Error:
@@ -299,8 +371,8 @@ export class EngineClient {
     let bytes: Uint8Array<ArrayBuffer> | null = null;
     try {
       bytes = await this.#sources.get(id)?.read?.(offset, n) ?? null;
-    } catch {
-      bytes = null; // reported by the call as a read error
+    } catch (error) {
+      this.#readError = `Cannot read the model: ${(error as Error)?.message ?? error}`;
     }
     this.#post({ op: "read-done", token, bytes });
   }

@@ -1,4 +1,5 @@
-import { type EngineClient, EngineError } from "./client.ts";
+import { type EngineClient, EngineError, toJson } from "./client.ts";
+import type { Gate } from "./gate.ts";
 import { sseParser } from "./sse.ts";
 
 /** One message of a chat. */
@@ -367,6 +368,7 @@ export async function* runGeneration(
   context: number,
   request: ReturnType<typeof requestBody>,
   signal: AbortSignal | undefined,
+  gate: Gate,
 ): AsyncGenerator<Piece, void, void> {
   signal?.throwIfAborted();
   const stop = new AbortController();
@@ -379,7 +381,7 @@ export async function* runGeneration(
   let plain = "";
   const parse = sseParser();
   const reader = request.chat ? chatReader(request.seed) : completionReader(request.seed);
-  const body = new TextEncoder().encode(JSON.stringify(request.body));
+  const body = new TextEncoder().encode(toJson(request.body));
 
   const finished = client.call(
     {
@@ -409,6 +411,7 @@ export async function* runGeneration(
       },
     },
     both,
+    gate,
   ).then(
     ({ handle: stopped }) => {
       if (status !== 200) failure ??= toEngineError(parseJson(plain), status);

@@ -34,6 +34,7 @@ export interface FileSource {
 export type EngineCall =
   | { fn: "model_load"; options: { path: string; args: string[] }; cancel: number }
   | { fn: "model_free"; model: number }
+  | { fn: "debug_abort" }
   | { fn: "model_call"; model: number; call: unknown }
   | { fn: "plan_check"; model: number; kind: number; words: Uint32Array }
   | {
@@ -79,6 +80,7 @@ export type FromEngine =
   | { op: "ready"; memory: SharedArrayBuffer; flags: number }
   | { op: "event"; req: number; kind: number; aux: number; data: Uint8Array }
   | { op: "read"; token: number; id: number; offset: number; n: number }
+  | { op: "read-failed"; path: string; reason: string }
   | { op: "mem"; req: number; bytes: Uint8Array | null }
   | { op: "heap"; req: number; bytes: number }
   | ThreadMessage

@@ -19,7 +19,7 @@ type Export = (...args: (number | bigint)[]) => number | bigint | undefined;
 
 interface Instance {
   wasmMemory: WebAssembly.Memory;
-  PThread?: { terminateAllThreads(): void };
+  PThread?: { pthreads: Record<string, unknown>; terminateAllThreads(): void };
   [name: `_${string}`]: Export;
 }
 
@@ -83,8 +83,11 @@ const host: Host = {
       try {
         if (file.fd < 0) file.fd = openSync(file.source.path, "r");
         got = readSync(file.fd, bytesAt(dst, n), 0, n, offset);
-      } catch {
+        if (got === 0) throw new Error(`it ended at byte ${offset} of ${file.source.size}`);
+      } catch (error) {
         got = -1;
+        const reason = (error as Error).message;
+        post({ op: "read-failed", path: file.source.path, reason });
       }
       return void done(got);
     }
@@ -152,6 +155,8 @@ function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): vo
   switch (c.fn) {
     case "model_load":
       return withBytes([JSON.stringify(c.options)], (o) => call(c.fn, req, o!, flag(c.cancel)));
+    case "debug_abort":
+      return void call(c.fn, req);
     case "model_free":
       return void call(c.fn, req, c.model);
     case "model_call":
@@ -194,9 +199,15 @@ function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): vo
   }
 }
 
-function close(): void {
+/** A thread can be ended only while it waits for nothing, so they return first. */
+async function close(): Promise<void> {
+  const { PThread } = instance;
+  call("shutdown");
+  for (let ms = 0; ms < 2000 && Object.keys(PThread?.pthreads ?? {}).length > 0; ms += 2) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
   for (const { fd } of files.values()) if (fd >= 0) closeSync(fd);
-  instance?.PThread?.terminateAllThreads();
+  PThread?.terminateAllThreads();
   post({ op: "closed" });
   self.close();
 }
@@ -244,6 +255,7 @@ self.onmessage = ({ data: message }: MessageEvent<ToEngine>) => {
       post({ op: "heap", req: message.req, bytes: call("heap_bytes") });
       return;
     case "close":
-      return close();
+      close();
+      return;
   }
 };
