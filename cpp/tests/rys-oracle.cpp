@@ -1,6 +1,7 @@
 // Oracles of the layer plan: a plan's view against a model whose layers were duplicated physically.
 //
 //   rys-oracle [filter]                every check on every architecture whose name contains `filter` (=name: is it)
+//   rys-oracle --plans N [filter]      the same with the first N plans that the architecture can run
 //   rys-oracle --list                  names to filter by
 //   rys-oracle --write DIR [filter]    tiny GGUF fixtures
 //
@@ -41,6 +42,8 @@ static uint32_t oracle_layers(llm_arch arch, uint32_t n_layer) {
 //
 // results
 //
+
+static size_t max_plans = SIZE_MAX; // accepted plans of each variant that are checked
 
 static int n_passed  = 0;
 static int n_failed  = 0;
@@ -1107,6 +1110,9 @@ static void test_variant(const variant & v) {
 
         accepted.push_back(spec);
         alone.push_back(logits);
+        if (accepted.size() >= max_plans) {
+            break;
+        }
     }
 
     if (accepted.size() >= 2) {
@@ -1563,6 +1569,12 @@ int main(int argc, char ** argv) {
         }
         printf("messages\nmtp\nassistant\nfiles\nthreads\n");
         return 0;
+    }
+
+    if (argc >= 3 && strcmp(argv[1], "--plans") == 0) {
+        max_plans = (size_t) atoi(argv[2]);
+        argc -= 2;
+        argv += 2;
     }
 
     const std::string filter = argc > 1 ? argv[1] : "";
