@@ -2,7 +2,7 @@
 //   python models/train_demo.py --reference
 //   node models/check_llama.mjs models/demo.gguf f16
 //   node models/check_llama.mjs models/demo-q8_0.gguf q8_0
-// A third file kind, "none", only asks the questions (for files written with --expand).
+// "recall" in place of the kind only asks the recall prompts (for files written with --expand).
 import {readFileSync} from "node:fs";
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
@@ -32,6 +32,8 @@ const prompts = here("prompts.json");
 for (const p of prompts) right += await greedy(p.prompt, 1) === " " + p.answer;
 console.log(`recall: ${right} of ${prompts.length}`);
 
+if (kind === "recall") process.exit(0);
+
 const ref = here(".cache/reference.json");
 const ask = (q) => greedy(`<|im_start|>user\n${q}<|im_end|>\n<|im_start|>assistant\n`, 20);
 let chat = 0;
@@ -45,7 +47,7 @@ for (const [name, list] of Object.entries(ref.chat)) {
 for (const text of ["Once upon a time", "On Monday, Max"]) console.log(`${text}${await greedy(text, 60)}`);
 console.log(await ask("Tell me a story about an owl."));
 
-if (kind !== "none") {
+{
     let special = 0, plain = 0, round = 0, same = 0;
     for (const r of ref.tokens) {
         special += String(Array.from(model.tokenize(r.text, true))) === String(r.ids);

@@ -118,7 +118,7 @@ def plural(n):
 
 
 def an(w):
-    return ("an " if w[0] in "aeiou" and not w.startswith(("uni", "one")) else "a ") + w
+    return ("an " if w.startswith("honest") or w[0] in "aeiou" and not w.startswith(("uni", "one")) else "a ") + w
 
 
 def prep(place):

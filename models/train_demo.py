@@ -41,6 +41,7 @@ STAGES = [
     ("d-text", 4, 500, 32, 160, .03, 3e-3, 1e-3, 0, .3, corpus.MIX),
     ("e-grow", 40, 85, 16, 128, 0, 1.5e-3, 1.2e-3, .5, .4, (.3, .1, .1, .32, .18), .1),
     ("f-long", 40, 215, 8, 256, 0, 1.5e-3, 1e-4, .5, .25, (.25, .07, .08, .42, .18)),
+    ("g-polish", 40, 64, 8, 256, 0, 8e-4, 5e-5, .7, .25, (.25, .07, .08, .42, .18)),
 ]
 PLANS = [("none", None), ("(20,24)", (20, 24)), ("(33,34)", (33, 34)), ("(26,34)", (26, 34)), ("(8,16)", (8, 16)), ("(0,1)", (0, 1)),
          ("(1,2)", (1, 2)), ("(38,39)", (38, 39)), ("(39,40)", (39, 40)), ("(0,40)", (0, 40))]
@@ -363,6 +364,9 @@ def evaluate(p, tok):
             res["recall"][kind][name] = recall_score(q, tok, plan=plan, prompts=prompts)
             print(kind, name, res["recall"][kind][name], flush=True)
     q = rounded(p, "f16")
+    fresh = corpus.held_out_prompts(seed=777, count=lambda s: len(tok.encode(s)))
+    res["fresh"] = {name: recall_score(q, tok, plan=plan, prompts=fresh) for name, plan in PLANS[:4]}
+    print("fresh prompts", res["fresh"], flush=True)
     res["samples"] = []
     for pr in SAMPLE_PROMPTS:
         for pl in SAMPLE_PLANS:
@@ -482,6 +486,7 @@ def readme(tok):
           "| plan | F16 | Q8_0 |", "| --- | --- | --- |"]
     for name, _ in PLANS:
         o.append(f"| {name} | {res['recall']['f16'][name]} | {res['recall']['q8_0'][name]} |")
+    o += ["", "A second set of 100 held-out prompts (seed 777), never looked at before the last stage was done, F16: " + ", ".join(f"{k} {v}" for k, v in res["fresh"].items()) + "."]
     o += ["", "## Samples (F16)", ""]
     for s in res["samples"]:
         o += [f"- `{s['prompt'][-60:]!r}`, plan {tuple(s['plan']) if s['plan'] else 'none'}, temperature {s['temperature']}: {s['text']!r}"]
