@@ -16,7 +16,7 @@ export interface ChatMessage {
 export interface TokenLogprob {
   /** Token id. */
   id: number;
-  /** Its text; may be part of a character. */
+  /** Its text. That of a character made of several tokens stands at the last of them. */
   token: string;
   /** Natural logarithm of its probability. */
   logprob: number;
@@ -55,7 +55,7 @@ export interface Piece {
   text: string;
   /** Thoughts of a reasoning model, where its template tells them apart (chat only). */
   reasoning?: string;
-  /** Tokens this text was made from. */
+  /** Tokens generated since the last piece. Their text may come later: characters and stop strings span tokens. */
   tokens: number[];
   /** Their probabilities, when `logprobs` was asked for. */
   logprobs?: TokenLogprob[];
@@ -481,13 +481,13 @@ function chatReader(seed: number): (object: unknown) => Piece[] {
   let last: RawPiece | undefined;
   return (object) => {
     const raw = object as RawChunk;
-    if (raw.__verbose) last = raw.__verbose;
+    if (raw.__verbose?.stop) last = raw.__verbose;
     const choice = raw.choices?.[0];
     if (!choice) return [];
     const { content, reasoning_content, tool_calls } = choice.delta;
     const piece: Piece = {
       text: content ?? "",
-      tokens: raw.__verbose?.stop ? [] : raw.__verbose?.tokens ?? [],
+      tokens: raw.__verbose?.tokens ?? [],
     };
     if (reasoning_content) piece.reasoning = reasoning_content;
     if (tool_calls) piece.toolCalls = tool_calls;
