@@ -15,7 +15,7 @@ interface Request {
   tg: number;
 }
 
-let model: Model;
+let model: Model | undefined;
 const contexts = new Map<string, Context>();
 
 const OPS: Record<string, (request: Request) => unknown> = {
@@ -27,7 +27,7 @@ const OPS: Record<string, (request: Request) => unknown> = {
   },
   async context({ name, plan = "none", nCtx, threads }) {
     await contexts.get(name)?.dispose();
-    const context = await model.createContext({
+    const context = await model!.createContext({
       repeatLayers: plan,
       nCtx,
       threads,
@@ -79,5 +79,5 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
     await Deno.stdout.write(encoder.encode(`@${JSON.stringify(answer)}\n`));
   }
 }
-await model!?.dispose();
+await model?.dispose();
 Deno.exit(0);

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { LineChild } from "../tests/models/_line_child.ts";
+import type { LineChild } from "../tests/models/_line_child.ts";
 import { cacheDir } from "../tests/models/fetch.ts";
 import { startPeer } from "../tests/models/_peer.ts";
 import {

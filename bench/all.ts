@@ -1,0 +1,22 @@
+/**
+ * Runs all benchmarks, one after the other; options are handed on.
+ *
+ * @module
+ */
+
+let failed = false;
+for (const name of ["cpu", "plan_cost", "boot", "memory"]) {
+  console.error(`\n${name}`);
+  const script = new URL(`./${name}.ts`, import.meta.url).pathname;
+  const { success } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", script, ...Deno.args],
+    stdin: "null",
+    stdout: "inherit",
+    stderr: "inherit",
+  }).output();
+  if (!success) {
+    failed = true;
+    console.error(`${name} failed`);
+  }
+}
+Deno.exit(failed ? 1 : 0);
