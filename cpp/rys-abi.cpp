@@ -473,7 +473,14 @@ EMSCRIPTEN_KEEPALIVE void rys_context_create(int32_t req, int32_t model, const c
         c->routes->update_meta(c->server);
         register_routes(*c);
         const auto facts = context_json(c->server.get_llama_context()).dump();
-        c->loop = std::thread([server = &c->server] { server->start_loop(); });
+        c->loop = std::thread([server = &c->server] {
+            try {
+                server->start_loop();
+            } catch (const std::exception & e) {
+                emit(0, EVENT_FATAL, 0, e.what()); // its requests wait for answers that nobody will give
+                throw;
+            }
+        });
         emit(req, EVENT_DONE, contexts().add(std::move(c)), facts);
     });
 }
