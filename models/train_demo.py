@@ -475,18 +475,18 @@ def readme(tok):
     o = ["## Files", "", f"- `demo.gguf`: F16 matrices, F32 norms, {size['demo.gguf']:,} bytes", f"- `demo-q8_0.gguf`: Q8_0 matrices, F32 norms, {size['demo-q8_0.gguf']:,} bytes",
          "- `prompts.json`: the 100 held-out recall prompts, their answers, subjects and lengths in tokens",
          f"- Vocabulary: {tok.n:,} tokens, of which {tok.active:,} are targets in the generated text.", "", "## Training run", "", f"Seed {SEED}. AdamW (b2 .98, weight decay .01), gradient clipped at 1, cosine rate. Loss is the mean of the weighted cross-entropy (nats) over the last steps logged;",
-         "the stages weigh and mix their text differently, so losses compare only inside a stage.", "", "| stage | layers | steps | rows x tokens | peak rate | loss after first 50 steps | loss at end |", "| --- | --- | --- | --- | --- | --- | --- |"]
+         "the stages weigh and mix their text differently, so losses compare only inside a stage.", "", "| stage | layers | steps | rows x tokens | peak rate | loss over the first 50 steps | last logged loss (at step) |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for s in STAGES:
         r = [x for x in log if x["stage"] == s[0]]
         if r:
-            o.append(f"| {s[0]} | {s[1]} | {r[-1]['step']} | {s[3]} x {s[4]} | {s[6]} | {r[0]['loss']} | {r[-1]['loss']} |")
+            o.append(f"| {s[0]} | {s[1]} | {s[2]} | {s[3]} x {s[4]} | {s[6]} | {r[0]['loss']} | {r[-1]['loss']} ({r[-1]['step']}) |")
     o += ["", f"All stages together: {sum(s[2] * s[3] * s[4] for s in STAGES if any(x['stage'] == s[0] for x in log)):,} tokens.", "", "## Recall", "",
           "Each of the 100 prompts of `prompts.json` is encoded, the one most likely next token (of the whole vocabulary) is taken, and it counts if it is the expected number with its space.",
           "Measured in JAX in F32 arithmetic on the weights as each file holds them (rounded to F16 or Q8_0); the numbers with llama.cpp are below.", "",
           "| plan | F16 | Q8_0 |", "| --- | --- | --- |"]
     for name, _ in PLANS:
         o.append(f"| {name} | {res['recall']['f16'][name]} | {res['recall']['q8_0'][name]} |")
-    o += ["", "A second set of 100 held-out prompts (seed 777), never looked at before the last stage was done, F16: " + ", ".join(f"{k} {v}" for k, v in res["fresh"].items()) + "."]
+    o += ["", "A second set of 100 held-out prompts (seed 777), first looked at after the last stage was done, F16: " + ", ".join(f"{k} {v}" for k, v in res["fresh"].items()) + "."]
     o += ["", "## Samples (F16)", ""]
     for s in res["samples"]:
         o += [f"- `{s['prompt'][-60:]!r}`, plan {tuple(s['plan']) if s['plan'] else 'none'}, temperature {s['temperature']}: {s['text']!r}"]
