@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { EngineError, type Piece } from "@rys/edge";
+import { EngineError, Generation, type GenerationEnd, type Piece } from "@rys/edge";
 import { always, byteToken, greedy, pieces, SMALL, STORY, test } from "./_engine.ts";
 
 const joined = (parts: Piece[]) => parts.map((piece) => piece.text).join("");
@@ -60,7 +60,7 @@ test("generate() holds a character back until all its bytes are there", async (m
   }
   // Every byte is a token, and each is given once.
   assertEquals(
-    await model.detokenize(parts.flatMap((piece) => piece.tokens)),
+    await model.detokenize(parts.flatMap((piece) => piece.tokens), { special: false }),
     joined(parts),
   );
 });
@@ -295,31 +295,86 @@ test("generate() at temperature 0 does not depend on the seed", async (model) =>
   );
 });
 
-test("generate() answers with a tool call", async (model) => {
-  await using context = await model.createContext({ ...SMALL, nCtx: 1024 });
-  const { toolCalls, finishReason } = await context.generate(
-    [{ role: "user", content: "What is the weather in Oslo?" }],
-    {
-      maxTokens: 200,
-      temperature: 0,
-      tools: [{
-        type: "function",
-        function: {
-          name: "weather",
-          parameters: {
-            type: "object",
-            properties: { city: { enum: ["Oslo", "Rome"] } },
-            required: ["city"],
-          },
-        },
-      }],
-      toolChoice: "required",
+// Qwen's and Hermes' form, in short.
+const TOOL_TEMPLATE =
+  `{%- if tools %}<|im_start|>system\nTools:{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}<|im_end|>\n{% endif -%}
+{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or "" }}
+{%- if m.tool_calls %}{% for call in m.tool_calls %}\n<tool_call>\n{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}\n</tool_call>{% endfor %}{% endif %}<|im_end|>\n{% endfor -%}
+{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif %}`;
+
+const TOOLS = [{
+  type: "function",
+  function: {
+    name: "weather",
+    description: "The weather of a city",
+    parameters: {
+      type: "object",
+      properties: { city: { enum: ["Oslo", "Rome"] } },
+      required: ["city"],
     },
-  ).completion();
+  },
+}];
+
+test("generate() shows tools to a template that knows them", async (model) => {
+  await using context = await model.createContext({
+    ...SMALL,
+    nCtx: 1024,
+    chatTemplate: TOOL_TEMPLATE,
+  });
+  const chat = [{ role: "user", content: "What is the weather in Oslo?" }];
+  const prompt = await context.applyTemplate(chat, { tools: TOOLS });
+  assert(prompt.includes("The weather of a city"), prompt);
+  const end = await context.generate(chat, {
+    maxTokens: 4,
+    tools: TOOLS,
+    toolChoice: "auto",
+    ignoreEos: true,
+  }).completion();
+  assertEquals(end.nPrompt, (await model.tokenize(prompt)).length);
+  assertEquals(end.toolCalls, []);
+});
+
+Deno.test("completion() joins the parts of tool calls", async () => {
+  const end: GenerationEnd = {
+    finishReason: "tool_calls",
+    stoppingWord: "",
+    nPrompt: 1,
+    nGenerated: 5,
+    seed: 1,
+    timings: {
+      promptTokens: 1,
+      cachedTokens: 0,
+      promptMs: 1,
+      promptPerSecond: 1,
+      predictedTokens: 5,
+      predictedMs: 1,
+      predictedPerSecond: 1,
+    },
+  };
+  const call = (index: number, id: string, name: string) => ({
+    index,
+    id,
+    type: "function",
+    function: { name, arguments: "" },
+  });
+  const more = (index: number, text: string) => ({ index, function: { arguments: text } });
+  const deltas = [
+    call(0, "a", "weather"),
+    more(0, '{"city"'),
+    more(0, ':"Oslo"}'),
+    call(1, "b", "time"),
+  ];
+  // deno-lint-ignore require-await
+  const generation = new Generation(async function* () {
+    for (const delta of deltas) yield { text: "", tokens: [1], toolCalls: [delta] };
+    yield { text: "", tokens: [1], toolCalls: [more(1, "{}")], finishReason: "tool_calls", end };
+  });
+  const { toolCalls, finishReason } = await generation.completion();
   assertEquals(finishReason, "tool_calls");
-  const call = toolCalls[0] as { type: string; function: { name: string; arguments: string } };
-  assertEquals(call.function.name, "weather");
-  assert(["Oslo", "Rome"].includes(JSON.parse(call.function.arguments).city));
+  assertEquals(toolCalls, [
+    { id: "a", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } },
+    { id: "b", type: "function", function: { name: "time", arguments: "{}" } },
+  ]);
 });
 
 test("generate() refuses a prompt longer than the context, with both numbers", async (model) => {
