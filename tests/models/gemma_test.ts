@@ -8,7 +8,7 @@ Deno.test.afterAll(() => model.dispose());
 /** Layers 5, 11 and 17 see everything, the others 512 tokens back. */
 const PERIOD = 6;
 /** Two layers more: every later layer stands at a place that a merged file would take for another kind. */
-const PLAN = "8,10";
+const PLAN = "14,16";
 
 const WORD = "marble";
 const prompt = `The password of the blue door is ${WORD}. ${FILLER.repeat(11)}` +
@@ -18,7 +18,7 @@ const prompt = `The password of the blue door is ${WORD}. ${FILLER.repeat(11)}` 
 const context = (repeatLayers: string, options: ContextOptions = {}): Promise<Context> =>
   model.createContext({ repeatLayers, nCtx: 1024, nUbatch: 128, nParallel: 1, ...options });
 
-const greedy = (c: Context) => c.generate(prompt, { temperature: 0, maxTokens: 16 }).completion();
+const greedy = (c: Context) => c.generate(prompt, { temperature: 0, maxTokens: 8 }).completion();
 
 for (const plan of ["none", PLAN]) {
   Deno.test(`gemma with its sliding window writes as with a full cache, plan ${plan}`, async () => {
@@ -26,7 +26,7 @@ for (const plan of ["none", PLAN]) {
     await using full = await context(plan, { swaFull: true });
     assert(small.info.kvBytes < full.info.kvBytes, `${small.info.kvBytes} bytes`);
     const a = await greedy(small);
-    assert(a.nPrompt > 512 + 16, `${a.nPrompt} tokens`);
+    assert(a.nPrompt > 512 + 8, `${a.nPrompt} tokens`);
     assertEquals(a.timings.cachedTokens, 0);
     // Layers with a window cannot see the word any more; those without one can.
     assert(a.text.includes(WORD), a.text);
@@ -40,7 +40,7 @@ Deno.test("a plan that is no multiple of the window's period keeps each layer's 
   const { layers, nLayer, nLayerEff } = c.info.plan;
   assertEquals({ nLayer, nLayerEff }, { nLayer: 18, nLayerEff: 20 });
   assertNotEquals((nLayerEff - nLayer) % PERIOD, 0);
-  assertEquals(layers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]);
+  assertEquals(layers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 14, 15, 16, 17]);
   // The cache tells which layers have a window: 2 more with one, none more without.
   await using none = await context("none");
   await using global = await context("11,12");
