@@ -47,7 +47,7 @@ const THREADS = Math.min(2, navigator.hardwareConcurrency);
 
 const report = new Report("plan_cost", "What a plan costs in time", asked);
 
-/** Small plans in the middle, a long one, two blocks, three passes: places by the model's depth. */
+/** Small plans in the middle, a long one, two blocks, three passes more: their places by the model's depth. */
 function plansFor(nLayer: number): string[] {
   const at = (part: number) => Math.round(part * nLayer);
   const mid = at(0.5);

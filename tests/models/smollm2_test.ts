@@ -37,7 +37,7 @@ for (const plan of KIND_PLANS) {
 
 Deno.test("a plan's graph and cache have its layers, the weights are the model's", async () => {
   await using none = await context("none");
-  for (const [plan, extra] of [["12,14", 2], ["10,20x3", 20], ["10,12;20,22", 4]] as const) {
+  for (const [plan, extra] of [["12,14", 2], ["10,20x3", 30], ["10,12;20,22", 4]] as const) {
     await using c = await context(plan);
     const { nLayer, nLayerEff, layers } = c.info.plan;
     assertEquals({ nLayer, nLayerEff }, { nLayer: N_LAYER, nLayerEff: N_LAYER + extra });
