@@ -22,12 +22,12 @@ export async function variants(): Promise<string[]> {
  * Checks variants, a few at once.
  *
  * @param names Variants.
- * @param options `plans` limits the plans of each; `atOnce` is how many run side by side.
+ * @param options `args` gives the program's options for a variant; `atOnce` is how many run side by side.
  * @returns A promise for each variant; one that rejects means that the program died.
  */
 export function checkVariants(
   names: readonly string[],
-  options: { plans?: number; atOnce?: number } = {},
+  options: { args?: (name: string) => string[]; atOnce?: number } = {},
 ): Map<string, Promise<VariantResult>> {
   const results = new Map<string, PromiseWithResolvers<VariantResult>>();
   for (const name of names) {
@@ -40,7 +40,7 @@ export function checkVariants(
     for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
       const { resolve, reject } = results.get(name)!;
       try {
-        resolve(await check(name, options.plans));
+        resolve(await check(name, options.args?.(name) ?? []));
       } catch (error) {
         reject(error);
       }
@@ -50,9 +50,8 @@ export function checkVariants(
   return new Map([...results].map(([name, { promise }]) => [name, promise]));
 }
 
-async function check(name: string, plans: number | undefined): Promise<VariantResult> {
-  const limit = plans === undefined ? [] : ["--plans", String(plans)];
-  const { lines, code } = await runOracle([...limit, `=${name}`]);
+async function check(name: string, args: string[]): Promise<VariantResult> {
+  const { lines, code } = await runOracle([...args, `=${name}`]);
   const last = /^(\d+) passed, (\d+) failed, (\d+) refused/.exec(lines.at(-1) ?? "");
   if (!last) throw new Error(`no result for ${name}: ${lines.slice(-3).join("; ")}`);
   const result = {
