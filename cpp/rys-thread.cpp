@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 extern "C" void rys_js_event(int32_t req, int32_t kind, int32_t aux, const char * data, size_t n_data);
@@ -137,6 +138,11 @@ extern "C" {
 // Lets the pool's threads return: the host can end a thread only while it waits for nothing.
 EMSCRIPTEN_KEEPALIVE void rys_shutdown(void) {
     rys::the_pool().close();
+}
+
+// Upstream's argument parser ends the program at --help and the like (linked with --wrap).
+[[noreturn]] void __wrap_exit(int) {
+    throw std::invalid_argument("an argument asks the program to end");
 }
 
 int __real_emscripten_futex_wait(volatile void * addr, uint32_t val, double max_wait_ms);

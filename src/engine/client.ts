@@ -363,8 +363,16 @@ export class EngineClient {
       case EventKind.Done:
         return pending.resolve({ handle: aux, text: text() });
       case EventKind.Error:
-        return pending.reject(new EngineError(text()));
+        return pending.reject(new EngineError(this.#withPaths(text())));
     }
+  }
+
+  /** A message with the host's names of files. */
+  #withPaths(message: string): string {
+    return message.replaceAll(
+      /\/rys\/file\/(\d+)(-\d+-of-\d+\.gguf)?/g,
+      (name, id) => this.#sources.get(Number(id))?.path ?? name,
+    );
   }
 
   async #read(token: number, id: number, offset: number, n: number): Promise<void> {

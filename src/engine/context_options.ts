@@ -76,6 +76,17 @@ export function wholeNumber(name: string, value: number, min: number, max = 2 **
   return value;
 }
 
+/** Checks a number of an options object. */
+export function finiteNumber(name: string, value: number, min: number, max: number): number {
+  if (typeof value !== "number") {
+    throw new TypeError(`${name} must be a number, not ${typeof value}`);
+  }
+  if (!(value >= min && value <= max)) {
+    throw new RangeError(`${name} must be a number in ${min}..${max}, not ${value}`);
+  }
+  return value;
+}
+
 function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
   if (!of.includes(value)) {
     throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
@@ -102,13 +113,17 @@ export function contextArgs(
 ): string[] {
   const args: string[] = [];
   const add = (flag: string, value: string | number) => void args.push(flag, String(value));
-  const n = (name: keyof ContextOptions, fallback: number, min = 1) =>
-    wholeNumber(name, (options[name] as number | undefined) ?? fallback, min);
+  const n = (name: keyof ContextOptions, fallback: number, max?: number) =>
+    wholeNumber(name, options[name] === undefined ? fallback : options[name] as number, 1, max);
+  const flag = (name: keyof ContextOptions): boolean => {
+    const value = options[name] ?? false;
+    if (typeof value !== "boolean") throw new TypeError(`${name} must be true or false`);
+    return value;
+  };
   const nCtx = n("nCtx", Math.min(nCtxTrain || 4096, 4096));
   const nBatch = n("nBatch", 512);
-  const nParallel = n("nParallel", 4);
-  const threads = n("threads", defaultThreads());
-  if (nParallel > 256) throw new RangeError(`nParallel must be at most 256, not ${nParallel}`);
+  const nParallel = n("nParallel", 4, 256);
+  const threads = n("threads", defaultThreads(), 512);
   add("-c", nCtx);
   add("-b", nBatch);
   add("-ub", Math.min(n("nUbatch", 512), nBatch));
@@ -121,23 +136,28 @@ export function contextArgs(
   add("-fa", oneOf("flashAttention", options.flashAttention ?? "auto", ["on", "off", "auto"]));
   add("--cache-ram", wholeNumber("cacheRamMib", options.cacheRamMib ?? 0, -1));
   args.push("--no-cache-idle-slots");
-  if (options.swaFull) args.push("--swa-full");
-  args.push(options.contextShift ? "--context-shift" : "--no-context-shift");
-  if (options.chatTemplate !== undefined) add("--chat-template", options.chatTemplate);
-  if (options.lora?.length) {
-    add(
-      "--lora-scaled",
-      options.lora.map(({ path, scale = 1 }) => `${file(path)}:${scale}`).join(","),
-    );
+  if (flag("swaFull")) args.push("--swa-full");
+  args.push(flag("contextShift") ? "--context-shift" : "--no-context-shift");
+  if (options.chatTemplate !== undefined) {
+    if (typeof options.chatTemplate !== "string") {
+      throw new TypeError("chatTemplate must be a string");
+    }
+    add("--chat-template", options.chatTemplate);
   }
+  const lora = options.lora ?? [];
+  if (!Array.isArray(lora)) throw new TypeError("lora must be a list");
+  const adapters = lora.map(({ path, scale = 1 }, i) => {
+    if (typeof path !== "string") throw new TypeError(`lora[${i}].path must be a path`);
+    return { path, scale: finiteNumber(`lora[${i}].scale`, scale, -1e6, 1e6) };
+  });
   const spec = options.speculative;
-  if (spec) {
+  if (spec !== undefined) {
+    if (typeof spec !== "object" || spec === null) {
+      throw new TypeError("speculative must be an object");
+    }
     oneOf("speculative.type", spec.type, ["draft", "mtp", "ngram"]);
-    if (spec.type === "draft") {
-      if (!spec.model) {
-        throw new TypeError(`speculative.type "draft" needs speculative.model, a path`);
-      }
-      add("-md", file(spec.model));
+    if (spec.type === "draft" && typeof spec.model !== "string") {
+      throw new TypeError(`speculative.type "draft" needs speculative.model, a path`);
     }
     add(
       "--spec-type",
@@ -147,6 +167,14 @@ export function contextArgs(
       add("--spec-draft-n-max", wholeNumber("speculative.nMax", spec.nMax, 1));
     }
   }
-  args.push(...options.args ?? []);
+  const more = options.args ?? [];
+  if (!Array.isArray(more) || more.some((arg) => typeof arg !== "string")) {
+    throw new TypeError("args must be a list of strings");
+  }
+  if (adapters.length > 0) {
+    add("--lora-scaled", adapters.map(({ path, scale }) => `${file(path)}:${scale}`).join(","));
+  }
+  if (spec?.type === "draft") add("-md", file(spec.model!));
+  args.push(...more);
   return args;
 }

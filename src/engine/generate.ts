@@ -1,4 +1,5 @@
 import { type EngineClient, EngineError, toJson } from "./client.ts";
+import { finiteNumber, wholeNumber } from "./context_options.ts";
 import type { Gate } from "./gate.ts";
 import { sseParser } from "./sse.ts";
 
@@ -148,24 +149,95 @@ function isChat(prompt: Prompt): prompt is readonly ChatMessage[] {
   return Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] === "object";
 }
 
-/** The JSON body of llama-server's request, and the route it goes to. */
-export function requestBody(
-  prompt: Prompt,
-  options: GenerateOptions,
-): { path: string; body: Record<string, unknown>; chat: boolean; seed: number } {
-  const chat = isChat(prompt);
-  if (!chat && typeof prompt !== "string" && !Array.isArray(prompt)) {
+function checkPrompt(prompt: Prompt, nVocab: number): void {
+  if (typeof prompt === "string") return;
+  if (!Array.isArray(prompt)) {
     throw new TypeError("The prompt must be a string, a list of tokens, or a list of messages");
   }
-  const seed = options.seed === undefined || options.seed === -1
-    ? crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1
-    : options.seed;
-  if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff) {
-    throw new RangeError(`seed must be a whole number in 0..4294967295, not ${seed}`);
+  if (isChat(prompt)) {
+    prompt.forEach((message, i) => {
+      if (typeof message?.role !== "string") {
+        throw new TypeError(`The prompt's message ${i} must be an object with a role`);
+      }
+    });
+  } else {(prompt as readonly number[]).forEach((token, i) =>
+      wholeNumber(`prompt[${i}]`, token, 0, nVocab - 1)
+    );}
+}
+
+/** Ranges of the options that are numbers; true where they are whole. */
+const NUMBERS: [keyof GenerateOptions, min: number, max: number, whole: boolean][] = [
+  ["maxTokens", -1, 2 ** 31 - 1, true],
+  ["temperature", 0, 1e6, false],
+  ["seed", -1, 2 ** 32 - 1, true],
+  ["topK", 0, 2 ** 31 - 1, true],
+  ["topP", 0, 1, false],
+  ["minP", 0, 1, false],
+  ["repeatPenalty", 0, 1e6, false],
+  ["repeatLastN", -1, 2 ** 31 - 1, true],
+  ["presencePenalty", -1e6, 1e6, false],
+  ["frequencyPenalty", -1e6, 1e6, false],
+  ["logprobs", 0, 2 ** 31 - 1, true],
+];
+
+function checkOptions(options: GenerateOptions): void {
+  for (const [name, min, max, whole] of NUMBERS) {
+    const value = options[name] as number | undefined;
+    if (value !== undefined) (whole ? wholeNumber : finiteNumber)(name, value, min, max);
   }
+  const must = (name: keyof GenerateOptions, what: string, is: (value: unknown) => boolean) => {
+    const value = options[name];
+    if (value !== undefined && !is(value)) throw new TypeError(`${name} must be ${what}`);
+  };
+  const isObject = (v: unknown) => typeof v === "object" && v !== null && !Array.isArray(v);
+  must(
+    "stop",
+    "a string or a list of strings",
+    (v) => [v].flat().every((s) => typeof s === "string"),
+  );
+  must("grammar", "a string", (v) => typeof v === "string");
+  must("jsonSchema", "a schema object or a boolean", (v) => typeof v === "boolean" || isObject(v));
+  must("ignoreEos", "true or false", (v) => typeof v === "boolean");
+  must("cachePrompt", "true or false", (v) => typeof v === "boolean");
+  must("tools", "a list", Array.isArray);
+  must("toolChoice", "a string or an object", (v) => typeof v === "string" || isObject(v));
+  must("extra", "an object", isObject);
+  must("signal", "an AbortSignal", (v) => v instanceof AbortSignal);
   if (options.grammar !== undefined && options.jsonSchema !== undefined) {
     throw new TypeError("grammar and jsonSchema exclude each other");
   }
+}
+
+/** A request to llama-server's handlers. */
+export interface GenerateRequest {
+  /** Route. */
+  path: string;
+  /** JSON body. */
+  body: Record<string, unknown>;
+  /** Whether the answer has OpenAI's chat form. */
+  chat: boolean;
+  /** Seed of the sampler. */
+  seed: number;
+  /** Nothing is to be generated; upstream generates one token all the same. */
+  nothing: boolean;
+}
+
+/**
+ * The JSON body of llama-server's request, and the route it goes to.
+ *
+ * @throws {TypeError | RangeError} If an option is wrong.
+ */
+export function requestBody(
+  prompt: Prompt,
+  options: GenerateOptions,
+  nVocab: number,
+): GenerateRequest {
+  checkPrompt(prompt, nVocab);
+  checkOptions(options);
+  const chat = isChat(prompt);
+  const seed = options.seed === undefined || options.seed === -1
+    ? crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1
+    : options.seed;
   const body: Record<string, unknown> = { stream: true, seed, return_tokens: true };
   const put = (key: string, value: unknown) => {
     if (value !== undefined) body[key] = value;
@@ -183,21 +255,7 @@ export function requestBody(
   put("json_schema", options.jsonSchema);
   put("ignore_eos", options.ignoreEos);
   put("cache_prompt", options.cachePrompt);
-  if (options.stop !== undefined) {
-    const stop = [options.stop].flat();
-    if (stop.some((s) => typeof s !== "string")) {
-      throw new TypeError("stop must be a string or a list of strings");
-    }
-    put("stop", stop);
-  }
-  if (
-    options.maxTokens !== undefined &&
-    (!Number.isInteger(options.maxTokens) || options.maxTokens < -1)
-  ) {
-    throw new RangeError(
-      `maxTokens must be a whole number, or -1 for no limit, not ${options.maxTokens}`,
-    );
-  }
+  put("stop", options.stop === undefined ? undefined : [options.stop].flat());
   if (chat) {
     put("messages", prompt);
     put("tools", options.tools);
@@ -214,6 +272,7 @@ export function requestBody(
     body: { ...body, ...options.extra },
     chat,
     seed,
+    nothing: options.maxTokens === 0,
   };
 }
 
@@ -366,7 +425,7 @@ function mergeToolCalls(calls: Record<string, unknown>[], deltas: Record<string,
 export async function* runGeneration(
   client: EngineClient,
   context: number,
-  request: ReturnType<typeof requestBody>,
+  request: GenerateRequest,
   signal: AbortSignal | undefined,
   gate: Gate,
 ): AsyncGenerator<Piece, void, void> {
@@ -380,7 +439,8 @@ export async function* runGeneration(
   let failure: Error | undefined;
   let plain = "";
   const parse = sseParser();
-  const reader = request.chat ? chatReader(request.seed) : completionReader(request.seed);
+  const read = request.chat ? chatReader(request.seed) : completionReader(request.seed);
+  const reader = request.nothing ? (object: unknown) => read(object).map(withoutTokens) : read;
   const body = new TextEncoder().encode(toJson(request.body));
 
   const finished = client.call(
@@ -440,6 +500,15 @@ export async function* runGeneration(
     stop.abort();
     await finished;
   }
+}
+
+function withoutTokens({ end, finishReason }: Piece): Piece {
+  return {
+    text: "",
+    tokens: [],
+    ...(finishReason ? { finishReason } : {}),
+    ...(end ? { end: { ...end, nGenerated: 0 } } : {}),
+  };
 }
 
 const isError = (object: unknown): object is RawError =>

@@ -26,6 +26,7 @@ import {
 import type { EngineCall } from "./protocol.ts";
 import { Gate } from "./gate.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
+import { packState, type StateIdentity, unpackState } from "./state.ts";
 
 /** Options of {@linkcode loadModel}. */
 export interface LoadModelOptions {
@@ -209,6 +210,11 @@ export async function loadModel(
   }
 }
 
+function isPlan(input: PlanInput): input is Plan {
+  return typeof input === "object" && input !== null && "kind" in input &&
+    "spec" in input && typeof input.spec === "string";
+}
+
 function modelArgs(options: LoadModelOptions): string[] {
   return [...options.mtp ? ["--spec-type", "draft-mtp"] : [], ...options.args ?? []];
 }
@@ -257,7 +263,9 @@ export class Model implements AsyncDisposable {
 
   #plan(input: PlanInput | undefined): { plan: Plan; effective: EffectivePlan } {
     const { nLayer, nLayerNextn: nextn, layerPlan } = this.info;
-    const plan = readPlan(input ?? (layerPlan || "none"), { nLayer });
+    if (input === undefined) input = layerPlan || "none";
+    else if (isPlan(input)) input = input.spec;
+    const plan = readPlan(input, { nLayer });
     return { plan, effective: expandPlan(plan, nLayer, { nextn }) };
   }
 
@@ -294,7 +302,7 @@ export class Model implements AsyncDisposable {
       this.#creating.add(made);
       const { handle, text } = await made.finally(() => this.#creating.delete(made));
       const info = contextInfo(JSON.parse(text), effective);
-      return { handle, info, requests: new Gate(info.nParallel + 1), others: new Gate(4) };
+      return { handle, info, requests: new Gate(info.nParallel), others: new Gate(4) };
     };
     const context = new Context(this, this.#client, await create([]), create, options, () => {
       this.#contexts.delete(context);
@@ -330,12 +338,13 @@ export class Model implements AsyncDisposable {
    *
    * @param tokens Token ids.
    * @param options `special` (default true) shows control tokens.
-   * @throws {EngineError} If a token is outside the vocabulary.
+   * @throws {RangeError} If a token is outside the vocabulary.
    */
   async detokenize(
     tokens: readonly number[],
     options: { special?: boolean } = {},
   ): Promise<string> {
+    for (const token of tokens) wholeNumber("token", token, 0, this.info.nVocab - 1);
     const call = { do: "detokenize", tokens, special: options.special ?? true };
     return (await this.#modelCall<{ text: string }>(call)).text;
   }
@@ -444,7 +453,7 @@ function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
 interface Serving {
   handle: number;
   info: ContextInfo;
-  /** Requests that take a slot; one more than there are slots, so that none of them idles. */
+  /** Requests that take a slot, as many at once as there are slots: two that wait inside could change places. */
   requests: Gate;
   /** The others. */
   others: Gate;
@@ -497,7 +506,7 @@ export class Context implements AsyncDisposable {
    * `"exceed_context_size_error"` with `details.n_prompt_tokens` and `details.n_ctx`.
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
-    const request = requestBody(prompt, options);
+    const request = requestBody(prompt, options, this.model.info.nVocab);
     return new Generation(() => {
       this.#check();
       const { handle, requests } = this.#serving;
@@ -630,7 +639,7 @@ export class Context implements AsyncDisposable {
     await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=save`, { filename });
     const bytes = await this.#client.takeMem(filename);
     if (!bytes) throw new EngineError("The state could not be saved");
-    return bytes;
+    return await packState(bytes, this.#identity());
   }
 
   /**
@@ -643,12 +652,24 @@ export class Context implements AsyncDisposable {
   async loadState(state: Uint8Array, slot = 0): Promise<void> {
     this.#check();
     const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
-    await this.#client.putMem(filename, state);
+    await this.#client.putMem(filename, await unpackState(state, this.#identity()));
     try {
       await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=restore`, { filename });
     } finally {
       await this.#client.takeMem(filename).catch(() => {});
     }
+  }
+
+  /** What a state must agree on with the context it is put into. */
+  #identity(): StateIdentity {
+    const { arch, name, nLayer, nEmbd, nVocab, nParams, modelBytes } = this.model.info;
+    return {
+      model: [arch, name, nLayer, nEmbd, nVocab, nParams, modelBytes].join("/"),
+      plan: this.info.plan.spec,
+      planHash: this.info.planHash,
+      cacheTypeK: this.#options.cacheTypeK ?? "f16",
+      cacheTypeV: this.#options.cacheTypeV ?? "f16",
+    };
   }
 
   #slot(slot: number): number {

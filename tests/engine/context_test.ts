@@ -242,7 +242,7 @@ test("quantised caches work with a plan", async (model) => {
 
 test("a refused plan is an error that says why, and the model goes on", async (model) => {
   const wrong: [unknown, new (...args: never[]) => Error, string][] = [
-    ["43,45", RangeError, "40"],
+    ["43,45", RangeError, "layer 43"],
     ["24,20", RangeError, "24"],
     ["20", SyntaxError, "20"],
     ["20,24;", SyntaxError, ""],
@@ -526,7 +526,6 @@ test("request() gives llama-server's errors as answers", async (model) => {
     400,
     "invalid_request_error",
   ]);
-  assertEquals((await error("/slots/9?action=save", { filename: "x" }))[0], 400);
   assertEquals((await error("/slots/x?action=save", { filename: "x" }))[0], 400);
   assertEquals((await error("/embedding", { input: "x" }))[0], 501);
   assert((await greedy(context, STORY, 2)).length > 0);
