@@ -183,6 +183,7 @@ export async function loadModel(
   source: ModelSource,
   options: LoadModelOptions = {},
 ): Promise<Model> {
+  checkLoadOptions(options);
   options.signal?.throwIfAborted();
   const sources = await openSources(source);
   const { onLog } = options;
@@ -207,6 +208,23 @@ export async function loadModel(
   } catch (error) {
     await client.close();
     throw error;
+  }
+}
+
+function checkLoadOptions(options: LoadModelOptions): void {
+  const { verbosity, args, onLog, onProgress, dist, signal } = options;
+  if (verbosity !== undefined) wholeNumber("verbosity", verbosity, 0, 5);
+  if (args !== undefined && !(Array.isArray(args) && args.every((a) => typeof a === "string"))) {
+    throw new TypeError("args must be a list of strings");
+  }
+  for (const [name, fn] of Object.entries({ onLog, onProgress })) {
+    if (fn !== undefined && typeof fn !== "function") {
+      throw new TypeError(`${name} must be a function`);
+    }
+  }
+  if (dist !== undefined && !(dist instanceof URL)) throw new TypeError("dist must be a URL");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError("signal must be an AbortSignal");
   }
 }
 
