@@ -3,7 +3,7 @@
  * its inputs are those of the last time.
  *
  * ```text
- * deno task build [--upstream DIR] [--oracle] [--memory32] [--force] [--jobs N] [--verbose]
+ * deno task build [--upstream DIR] [--oracle] [--memory32] [--plain] [--force] [--jobs N] [--verbose]
  * ```
  *
  * @module
@@ -20,6 +20,7 @@ const USAGE = `usage: deno task build [options]
   --upstream DIR   a llama.cpp checkout of your own instead of the pinned one (also RYS_UPSTREAM)
   --oracle         also the oracle program that the tests run (wasm/oracle/)
   --memory32       also the same for 32-bit memory, for comparison (wasm/memory32/)
+  --plain          also the same with llama.cpp's own CPU backend, for comparison (wasm/plain/)
   --force          link again even if nothing changed
   --jobs N         compile N files at once (default: the cores)
   --verbose        show the compiler's output
@@ -46,6 +47,12 @@ const MEMORY32: Output = {
   target: "rys",
   defines: ["-DRYS_MEMORY64=OFF"],
   build: "build32",
+};
+const PLAIN: Output = {
+  folder: "plain",
+  target: "rys",
+  defines: ["-DRYS_PLAIN_CPU=ON"],
+  build: "build-plain",
 };
 
 /**
@@ -166,7 +173,7 @@ async function make(
     upstream: options.upstream,
     toolchain: toolchain.name,
     wasm_bytes: wasmBytes,
-    memory64: output.defines.length === 0,
+    memory64: output !== MEMORY32,
   };
   await Deno.writeTextFile(`${partial}/build.json`, JSON.stringify(facts, null, 2) + "\n");
   await Deno.remove(dir, { recursive: true }).catch(() => {});
@@ -180,7 +187,7 @@ async function make(
 
 async function main(): Promise<void> {
   const args = parseArgs(Deno.args, {
-    boolean: ["oracle", "memory32", "force", "verbose", "help"],
+    boolean: ["oracle", "memory32", "plain", "force", "verbose", "help"],
     string: ["upstream", "jobs"],
     unknown: (arg) => {
       console.error(`error: unknown option ${arg}\n${USAGE}`);
@@ -195,7 +202,12 @@ async function main(): Promise<void> {
   }
   const own = args.upstream ?? Deno.env.get("RYS_UPSTREAM");
   const upstream = own ? ownUpstream(own) : undefined;
-  const outputs = [MAIN, ...args.oracle ? [ORACLE] : [], ...args.memory32 ? [MEMORY32] : []];
+  const outputs = [
+    MAIN,
+    ...args.oracle ? [ORACLE] : [],
+    ...args.memory32 ? [MEMORY32] : [],
+    ...args.plain ? [PLAIN] : [],
+  ];
   const id = await inputsId(upstream);
   const ids = new Map(outputs.map((output) => [output, id]));
   if (args.oracle) ids.set(ORACLE, await inputsId(upstream, true));

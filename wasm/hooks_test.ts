@@ -85,7 +85,7 @@ Deno.test("cpp/UPSTREAM_SYNC.md lists every hook with its file, and no other", (
     )
   );
   const page = Deno.readTextFileSync(new URL("../cpp/UPSTREAM_SYNC.md", import.meta.url));
-  const rows = [...page.matchAll(/^\| `([^`]+)` \| `([^`]+)` \| [^|]+ \|$/gm)].map(([, n, f]) =>
+  const rows = [...page.matchAll(/^\| `([^`]+)` +\| `([^`]+)` +\| [^|]+\|$/gm)].map(([, n, f]) =>
     `${n} ${f}`
   );
   assertEquals(rows.toSorted(), hooks.toSorted());

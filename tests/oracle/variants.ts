@@ -10,12 +10,11 @@ export interface VariantResult {
   refused: string[];
 }
 
-/** Names of all variants that the oracle program knows, natively threaded ones left out. */
+/** Names of all variants that the oracle program knows. */
 export async function variants(): Promise<string[]> {
   const { lines, code } = await runOracle(["--list"]);
   if (code !== 0) throw new Error(`the oracle program failed with code ${code}`);
-  // Contexts on threads of their own need more threads than the program has inside the WASM.
-  return lines.filter((line) => line !== "" && line !== "threads");
+  return lines.filter((line) => line !== "");
 }
 
 /**
