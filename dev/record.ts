@@ -14,7 +14,9 @@ interface Line {
 async function record(args: string[]): Promise<Line[]> {
   const lines: Line[] = [{
     kind: "command",
-    text: `$ deno run -A mod.ts ${args.map((a) => /[ ;]/.test(a) ? JSON.stringify(a) : a).join(" ")}`,
+    text: `$ deno run -A mod.ts ${
+      args.map((a) => /[ ;]/.test(a) ? JSON.stringify(a) : a).join(" ")
+    }`,
   }];
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", new URL("../mod.ts", import.meta.url).pathname, ...args],
@@ -34,7 +36,9 @@ async function record(args: string[]): Promise<Line[]> {
   const { code } = await child.status;
   if (code !== 0) throw new Error(`${args.join(" ")} failed with code ${code}`);
   return lines.flatMap(({ text, kind }) =>
-    text.replace(/\n$/, "").split("\n").flatMap((line) => fold(line).map((part) => ({ text: part, kind })))
+    text.replace(/\n$/, "").split("\n").flatMap((line) =>
+      fold(line).map((part) => ({ text: part, kind }))
+    )
   );
 }
 
@@ -61,7 +65,9 @@ for (const args of COMMANDS) {
 const [width, step] = [COLUMNS * 8.45 + 40, 20];
 const height = lines.length * step + 40;
 const rows = lines.map(({ text, kind }, i) =>
-  `<text x="20" y="${35 + i * step}" fill="${COLORS[kind]}" xml:space="preserve">${escape(text)}</text>`
+  `<text x="20" y="${35 + i * step}" fill="${COLORS[kind]}" xml:space="preserve">${
+    escape(text)
+  }</text>`
 );
 await Deno.writeTextFile(
   new URL("../docs/demo.svg", import.meta.url),
