@@ -21,6 +21,7 @@
 #include "llama-memory-hybrid.h"
 #include "llama-memory-hybrid-iswa.h"
 #include "llama-memory-recurrent.h"
+#include "llama-model.h"
 
 #include <emscripten.h>
 #include <emscripten/eventloop.h>
@@ -270,6 +271,26 @@ static std::vector<uint32_t> check_plan(const llama_model * model, int32_t kind,
     return layers;
 }
 
+// Refuses a context whose cache cannot fit. To find that out by allocating would take memory from the host for good.
+static void check_memory(const llama_model * model, const common_params & params, const std::vector<uint32_t> & layers) {
+    const auto & hparams = model->hparams;
+    const uint64_t n_ctx = params.n_ctx > 0 ? (uint64_t) params.n_ctx : hparams.n_ctx_train;
+    uint64_t bytes = n_ctx * 48; // bookkeeping of cells
+    if (ggml_backend_dev_count() == 1) { // the processor alone
+        for (const uint32_t il : layers) {
+            if (hparams.has_kv(il) && !hparams.is_recr(il) && !hparams.is_swa(il)) {
+                bytes += n_ctx * (ggml_row_size(params.cache_type_k, hparams.n_embd_k_gqa(il)) +
+                                  (hparams.is_mla() ? 0 : ggml_row_size(params.cache_type_v, hparams.n_embd_v_gqa(il))));
+            }
+        }
+    }
+    const uint64_t most = emscripten_get_heap_max();
+    if (bytes > most) {
+        throw std::invalid_argument("a context of " + std::to_string(n_ctx) + " tokens needs " + std::to_string(bytes >> 20) +
+            " MiB for its cache at least, and the engine can have " + std::to_string(most >> 20) + " MiB in all");
+    }
+}
+
 static void register_routes(serving_context & c) {
     auto & r = *c.routes;
     auto & h = c.handlers;
@@ -451,8 +472,9 @@ EMSCRIPTEN_KEEPALIVE void rys_context_create(int32_t req, int32_t model, const c
         const json options = json::parse(text);
         auto c = std::make_shared<serving_context>();
         c->model = models().get(model, "model");
-        check_plan(c->model->model, kind, repeats);
+        const auto layers = check_plan(c->model->model, kind, repeats);
         c->params = parse_params(options);
+        check_memory(c->model->model, c->params, layers);
         c->params.model.path      = c->model->path;
         c->params.rys_model       = c->model->model;
         c->params.rys_repeat_kind = (enum llama_repeat_kind) kind;

@@ -17,6 +17,7 @@ import { ThreadHost } from "./port_worker.ts";
 
 /** An error of the engine: a request that failed, or an instance that is gone. */
 export class EngineError extends Error {
+  /** `"EngineError"`. */
   override name = "EngineError";
   /** True when the whole instance is gone: its model and contexts answer no more. */
   readonly fatal: boolean;
@@ -28,6 +29,8 @@ export class EngineError extends Error {
   readonly details?: Record<string, unknown>;
 
   /**
+   * Makes an error.
+   *
    * @param message What was attempted and what was wrong.
    * @param options Where the error comes from.
    */

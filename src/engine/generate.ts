@@ -360,7 +360,11 @@ export class Generation implements AsyncIterable<Piece> {
   readonly #run: () => AsyncGenerator<Piece, void, void>;
   #started = false;
 
-  /** @param run Starts the request. */
+  /**
+   * Use {@linkcode Context.generate}.
+   *
+   * @param run Starts the request.
+   */
   constructor(run: () => AsyncGenerator<Piece, void, void>) {
     this.#run = run;
   }

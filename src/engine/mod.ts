@@ -29,3 +29,4 @@ export {
   type ModelInfo,
 } from "./model.ts";
 export type { ModelSource } from "./source.ts";
+export type { EffectivePlan, LayerRun, NonePlan, PathPlan, Plan, SpecPlan } from "../plan/mod.ts";

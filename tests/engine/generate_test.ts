@@ -364,7 +364,6 @@ Deno.test("completion() joins the parts of tool calls", async () => {
     more(0, ':"Oslo"}'),
     call(1, "b", "time"),
   ];
-  // deno-lint-ignore require-await
   const generation = new Generation(async function* () {
     for (const delta of deltas) yield { text: "", tokens: [1], toolCalls: [delta] };
     yield { text: "", tokens: [1], toolCalls: [more(1, "{}")], finishReason: "tool_calls", end };
