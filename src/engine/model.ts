@@ -273,7 +273,17 @@ export class Model implements AsyncDisposable {
    * Expands a plan on this model, without making a context.
    *
    * @param repeatLayers The plan. Default: the model file's own, else none.
+   * @returns The layers that would run.
    * @throws {SyntaxError | RangeError | TypeError} If the plan is malformed or does not fit the model.
+   *
+   * @example A block of two layers
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * assertEquals(model.expandPlan("20,22").layers.slice(18, 26), [18, 19, 20, 21, 20, 21, 22, 23]);
+   * ```
    */
   expandPlan(repeatLayers?: PlanInput): EffectivePlan {
     return this.#plan(repeatLayers).effective;
@@ -294,6 +304,18 @@ export class Model implements AsyncDisposable {
    * @param options Plan, sizes, cache types, threads.
    * @throws {SyntaxError | RangeError | TypeError} If the plan or an option is wrong.
    * @throws {EngineError} If the architecture cannot run the plan, or there is not enough memory.
+   *
+   * @example Two plans on one model
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using plain = await model.createContext({ repeatLayers: "none", nCtx: 512 });
+   * await using plan = await model.createContext({ repeatLayers: "26,34", nCtx: 512 });
+   * assertEquals([plain.info.plan.nLayerEff, plan.info.plan.nLayerEff], [40, 48]);
+   * assertEquals(plan.info.modelBytes, plain.info.modelBytes);
+   * ```
    */
   async createContext(options: ContextOptions = {}): Promise<Context> {
     const { plan, effective } = this.#plan(options.repeatLayers);
@@ -335,6 +357,17 @@ export class Model implements AsyncDisposable {
    * @param text The text.
    * @param options `addSpecial` (default true) adds the model's begin/end tokens, `parseSpecial` (default true) reads
    * control tokens in the text.
+   * @returns Token ids.
+   *
+   * @example There and back
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * const tokens = await model.tokenize("Once upon a time");
+   * assertEquals(await model.detokenize(tokens), "Once upon a time");
+   * ```
    */
   async tokenize(
     text: string,
@@ -378,6 +411,20 @@ export class Model implements AsyncDisposable {
    * @param prompt Text or tokens; at least one token.
    * @param options Plan, cache types, threads, `signal`.
    * @returns Rows of `nVocab` 32-bit floats.
+   * @throws {RangeError} If the prompt has no tokens, or one outside the vocabulary.
+   * @throws {EngineError} If the plan is refused.
+   *
+   * @example The likeliest next token
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assert } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * const { data, nVocab, tokens } = await model.logits("Once upon a", { repeatLayers: "26,34" });
+   * const row = data.subarray((tokens.length - 1) * nVocab);
+   * const best = row.indexOf(row.reduce((a, b) => Math.max(a, b)));
+   * assert((await model.detokenize([best])).length > 0);
+   * ```
    */
   async logits(
     prompt: string | readonly number[],
@@ -522,6 +569,19 @@ export class Context implements AsyncDisposable {
    *
    * The iteration throws {@linkcode EngineError} where llama-server would answer with an error, e.g. `type`
    * `"exceed_context_size_error"` with `details.n_prompt_tokens` and `details.n_ctx`.
+   *
+   * @example An answer as it comes
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assert } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using context = await model.createContext({ nCtx: 512 });
+   * const chat = [{ role: "user", content: "What is the capital of Norway?" }];
+   * let text = "";
+   * for await (const piece of context.generate(chat, { maxTokens: 8, temperature: 0 })) text += piece.text;
+   * assert(text.length > 0);
+   * ```
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     const request = requestBody(prompt, options, this.model.info.nVocab);
@@ -539,6 +599,21 @@ export class Context implements AsyncDisposable {
    * @param body The request.
    * @param options `signal`; `onChunk` receives the body as it comes (server-sent events when `stream` is true).
    * @returns Status, content type, and the body unless `onChunk` took it.
+   *
+   * @example OpenAI's form
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using context = await model.createContext({ nCtx: 512 });
+   * const { status, body } = await context.request("/v1/chat/completions", {
+   *   messages: [{ role: "user", content: "Hello" }],
+   *   max_tokens: 4,
+   * });
+   * const { choices } = JSON.parse(new TextDecoder().decode(body));
+   * assertEquals([status, choices[0].message.role], [200, "assistant"]);
+   * ```
    */
   async request(
     path: string,
@@ -609,6 +684,8 @@ export class Context implements AsyncDisposable {
    *
    * @param messages The chat.
    * @param options `tools`, and llama-server's further fields in `extra`.
+   * @returns The text.
+   * @throws {EngineError} If it is no chat, or the template refuses it.
    */
   async applyTemplate(
     messages: readonly ChatMessage[],
@@ -624,6 +701,18 @@ export class Context implements AsyncDisposable {
    *
    * @param input One text or several.
    * @returns One vector for each text, of length `model.info.nEmbd`, with Euclidean norm 1.
+   * @throws {EngineError} If a text is empty or longer than the context.
+   *
+   * @example Two texts
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using context = await model.createContext({ nCtx: 512 });
+   * const [a, b] = await context.embed(["The cat sat.", "A wolf eats meat."]);
+   * assertEquals([a!.length, b!.length], [model.info.nEmbd, model.info.nEmbd]);
+   * ```
    */
   async embed(input: string | readonly string[]): Promise<Float32Array[]> {
     this.#check();
@@ -650,6 +739,24 @@ export class Context implements AsyncDisposable {
    * The state of one slot: its tokens, its cache, and the hash of the plan.
    *
    * @param slot Which of the `nParallel` slots. Default 0.
+   * @returns Bytes for {@linkcode Context.loadState}.
+   *
+   * @example Going on elsewhere
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assert } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * const options = { repeatLayers: "26,34", nCtx: 512, nParallel: 1 };
+   * await using first = await model.createContext(options);
+   * await first.generate("Once upon a time", { maxTokens: 4, temperature: 0 }).text();
+   * const state = await first.saveState();
+   *
+   * await using second = await model.createContext(options);
+   * await second.loadState(state);
+   * const { timings } = await second.generate("Once upon a time there", { maxTokens: 1 }).completion();
+   * assert(timings.cachedTokens > 0);
+   * ```
    */
   async saveState(slot = 0): Promise<Uint8Array> {
     this.#check();

@@ -120,8 +120,9 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
       WebAssembly.instantiate(module, imports).then((i) => ready(i, module));
       return {};
     },
-    print: (line: string) => console.error(line),
-    printErr: (line: string) => console.error(line),
+    // Some of upstream's code writes to the terminal; here that is a line of the log like others.
+    print: (line: string) => log(2, line),
+    printErr: (line: string) => log(3, line),
     onAbort: (reason: unknown) => post({ op: "fatal", message: String(reason) }),
   });
   const idAt = instance._rys_build_id!();
@@ -135,6 +136,11 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   flags = allocate(new Uint8Array(4 * MAX_REQUESTS));
   call("init", message.verbosity);
   post({ op: "ready", memory: instance.wasmMemory.buffer as unknown as SharedArrayBuffer, flags });
+}
+
+function log(level: number, line: string): void {
+  const data = new TextEncoder().encode(line);
+  post({ op: "event", req: 0, kind: EventKind.Log, aux: level, data });
 }
 
 function text(at: number): string {
