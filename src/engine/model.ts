@@ -190,7 +190,7 @@ export async function loadModel(
   const client = await EngineClient.start({
     dist: options.dist ?? new URL("../../wasm/dist/", import.meta.url),
     verbosity: options.verbosity ?? (onLog ? 3 : 2),
-    threads: defaultThreads() + 3,
+    threads: defaultThreads() + 2, // one to serve calls, two for a context's loop
     ...(onLog
       ? { onLog: (level, line) => onLog(LOG_LEVELS[level] ?? "info", line.trimEnd()) }
       : {}),
