@@ -101,7 +101,7 @@ Deno.test("syncHooked() stops at a hook that does not match, before it writes an
     write(`${hooks}/include/gone.h.hook`, HOOK);
     assertThrows(
       () => syncHooked(pristine, hooks, work),
-      BuildError,
+      HookError,
       "upstream has no file include/gone.h",
     );
   });

@@ -131,41 +131,38 @@ export function applyHooks(source: string, hooks: Hook[], file: string): string 
 }
 
 /**
- * Applies every hook file under a folder to a checkout, in place.
+ * Applies every hook file under a folder to the pristine text of its upstream file. Writes nothing.
  *
  * @param hooksDir Folder of `*.hook` files whose relative path names the upstream file.
- * @param checkout Root of a pristine upstream checkout.
- * @returns Relative paths of the edited files and the names of the hooks.
+ * @param pristine Root of a pristine upstream checkout.
+ * @returns The edited texts by relative path, and the names of the hooks.
  * @throws {HookError} If a hook file is malformed, its target is missing, or an anchor does not match.
  */
-export function applyHookFiles(
+export function hookedTexts(
   hooksDir: string,
-  checkout: string,
-): { files: string[]; names: string[] } {
-  const files: string[] = [];
+  pristine: string,
+): { texts: Map<string, string>; names: string[] } {
+  const texts = new Map<string, string>();
   const names: string[] = [];
-  const edited: [string, string][] = [];
   for (const rel of hookFiles(hooksDir)) {
     const target = rel.slice(0, -".hook".length);
-    const hooks = parseHooks(Deno.readTextFileSync(`${hooksDir}/${rel}`), `cpp/hooks/${rel}`);
+    const label = `cpp/hooks/${rel}`;
+    const hooks = parseHooks(Deno.readTextFileSync(`${hooksDir}/${rel}`), label);
     let source: string;
     try {
-      source = Deno.readTextFileSync(`${checkout}/${target}`);
+      source = Deno.readTextFileSync(`${pristine}/${target}`);
     } catch (cause) {
-      throw new HookError(`cpp/hooks/${rel}: upstream has no file ${target}`, { cause });
+      throw new HookError(`${label}: upstream has no file ${target}`, { cause });
     }
-    edited.push([`${checkout}/${target}`, applyHooks(source, hooks, `cpp/hooks/${rel}`)]);
-    files.push(target);
+    texts.set(target, applyHooks(source, hooks, label));
     for (const { name } of hooks) {
       if (names.includes(name)) {
-        throw new HookError(`cpp/hooks/${rel}: hook name "${name}" is used in another file`);
+        throw new HookError(`${label}: hook name "${name}" is used in another file`);
       }
       names.push(name);
     }
   }
-  // Written only after every anchor was found: a failed run leaves the checkout pristine.
-  for (const [path, text] of edited) Deno.writeTextFileSync(path, text);
-  return { files, names };
+  return { texts, names };
 }
 
 /**
@@ -195,9 +192,15 @@ if (import.meta.main) {
     );
     Deno.exit(2);
   }
-  const { files, names } = applyHookFiles(
-    new URL("../cpp/hooks", import.meta.url).pathname,
-    checkout,
-  );
-  console.error(`${names.length} hooks applied to ${files.length} files`);
+  const hooksDir = new URL("../cpp/hooks", import.meta.url).pathname;
+  try {
+    const { texts, names } = hookedTexts(hooksDir, checkout);
+    // Only after every anchor was found: a failed run leaves the checkout pristine.
+    for (const [path, text] of texts) Deno.writeTextFileSync(`${checkout}/${path}`, text);
+    console.error(`${names.length} hooks applied to ${texts.size} files`);
+  } catch (error) {
+    if (!(error instanceof HookError)) throw error;
+    console.error(`error: ${error.message}`);
+    Deno.exit(1);
+  }
 }

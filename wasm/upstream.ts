@@ -1,4 +1,4 @@
-import { applyHooks, hookFiles, parseHooks } from "./hooks.ts";
+import { hookedTexts } from "./hooks.ts";
 import { BuildError, exists, has, type Progress, run, whole } from "./progress.ts";
 import lock from "./upstream.lock.json" with { type: "json" };
 
@@ -92,25 +92,9 @@ export function ownUpstream(path: string): string {
  * @throws {HookError} If an anchor does not match; then nothing is written.
  */
 export function syncHooked(pristine: string, hooksDir: string, work: string): string[] {
-  const hooked = new Map<string, string>();
-  const names: string[] = [];
-  for (const rel of hookFiles(hooksDir)) {
-    const target = rel.slice(0, -".hook".length);
-    const label = `cpp/hooks/${rel}`;
-    const hooks = parseHooks(Deno.readTextFileSync(`${hooksDir}/${rel}`), label);
-    if (!exists(`${pristine}/${target}`)) {
-      throw new BuildError(`${label}: upstream has no file ${target}`);
-    }
-    hooked.set(target, applyHooks(Deno.readTextFileSync(`${pristine}/${target}`), hooks, label));
-    for (const { name } of hooks) {
-      if (names.includes(name)) {
-        throw new BuildError(`${label}: hook name "${name}" is used in another file`);
-      }
-      names.push(name);
-    }
-  }
+  const { texts, names } = hookedTexts(hooksDir, pristine);
   for (const wanted of WANTED) {
-    if (exists(`${pristine}/${wanted}`)) syncTree(pristine, work, wanted, hooked);
+    if (exists(`${pristine}/${wanted}`)) syncTree(pristine, work, wanted, texts);
   }
   return names;
 }
