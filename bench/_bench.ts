@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "@std/cli/parse-args";
 import { LineChild } from "../tests/models/_line_child.ts";
 import { cacheDir } from "../tests/models/fetch.ts";
@@ -16,7 +17,7 @@ export interface Options {
 }
 
 /** The repository's root, with no slash at its end. */
-export const ROOT = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+export const ROOT = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
 /** Reads the command line that all benchmarks have. */
 export function options(usage: string, rounds: number): Options {

@@ -5,9 +5,10 @@
  */
 
 let failed = false;
+import { fileURLToPath } from "node:url";
 for (const name of ["cpu", "plan_cost", "boot", "memory"]) {
   console.error(`\n${name}`);
-  const script = new URL(`./${name}.ts`, import.meta.url).pathname;
+  const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
   const { success } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", script, ...Deno.args],
     stdin: "null",

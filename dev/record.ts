@@ -1,5 +1,7 @@
 // Records a real run of the demo as docs/demo.svg: `deno run -A dev/record.ts`.
 
+import { fileURLToPath } from "node:url";
+
 const COMMANDS = [
   ["plan", "--n-layer", "64", "--repeat-layers", "26,34"],
   ["--repeat-layers", "33,34", "--temp", "0.7", "-s", "3", "-n", "60"],
@@ -19,7 +21,7 @@ async function record(args: string[]): Promise<Line[]> {
     }`,
   }];
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", new URL("../mod.ts", import.meta.url).pathname, ...args],
+    args: ["run", "-A", fileURLToPath(new URL("../mod.ts", import.meta.url)), ...args],
     stdout: "piped",
     stderr: "piped",
     env: { NO_COLOR: "1" },

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "@std/cli/parse-args";
 import { HookError } from "./hooks.ts";
 import { BuildError, exists, Progress } from "./progress.ts";
@@ -26,8 +27,8 @@ const USAGE = `usage: deno task build [options]
   --verbose        show the compiler's output
 Objects and the toolchain are kept in RYS_BUILD_CACHE (default: XDG_CACHE_HOME or ~/.cache, rys-edge/build).`;
 
-const here = new URL(".", import.meta.url).pathname;
-const repo = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+const here = fileURLToPath(new URL(".", import.meta.url));
+const repo = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
 interface Output {
   /** Folder under wasm/. */

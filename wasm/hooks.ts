@@ -17,6 +17,8 @@
  * @module
  */
 
+import { fileURLToPath } from "node:url";
+
 /** One edit of a hook file. */
 export interface Hook {
   /** Unique name; our text carries it as `rys-hook: <name>`. */
@@ -192,7 +194,7 @@ if (import.meta.main) {
     );
     Deno.exit(2);
   }
-  const hooksDir = new URL("../cpp/hooks", import.meta.url).pathname;
+  const hooksDir = fileURLToPath(new URL("../cpp/hooks", import.meta.url));
   try {
     const { texts, names } = hookedTexts(hooksDir, checkout);
     // Only after every anchor was found: a failed run leaves the checkout pristine.

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { applyHooks, HookError, hookFiles, parseHooks } from "./hooks.ts";
 
@@ -78,7 +79,7 @@ Deno.test("parseHooks() refuses a malformed file with its line", () => {
 });
 
 Deno.test("cpp/UPSTREAM_SYNC.md lists every hook with its file, and no other", () => {
-  const dir = new URL("../cpp/hooks", import.meta.url).pathname;
+  const dir = fileURLToPath(new URL("../cpp/hooks", import.meta.url));
   const hooks = hookFiles(dir).flatMap((rel) =>
     parseHooks(Deno.readTextFileSync(`${dir}/${rel}`), rel).map(({ name }) =>
       `${name} ${rel.slice(0, -".hook".length)}`
@@ -92,7 +93,7 @@ Deno.test("cpp/UPSTREAM_SYNC.md lists every hook with its file, and no other", (
 });
 
 Deno.test("hooks hold no blocks of upstream's text", () => {
-  const dir = new URL("../cpp/hooks", import.meta.url).pathname;
+  const dir = fileURLToPath(new URL("../cpp/hooks", import.meta.url));
   for (const rel of hookFiles(dir)) {
     for (const { name, anchor } of parseHooks(Deno.readTextFileSync(`${dir}/${rel}`), rel)) {
       assertEquals(anchor.split("\n").length <= 8, true, `${rel}: the anchor of ${name} is long`);

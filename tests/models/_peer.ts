@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { LineChild } from "./_line_child.ts";
 import { cacheDir, FetchError } from "./fetch.ts";
 
@@ -56,6 +57,6 @@ export async function installPeer(
 
 /** Starts node-llama-cpp in a Node process; see `_peer_child.mjs` for its requests. */
 export async function startPeer(): Promise<LineChild> {
-  const script = new URL("./_peer_child.mjs", import.meta.url).pathname;
+  const script = fileURLToPath(new URL("./_peer_child.mjs", import.meta.url));
   return new LineChild("node", [script, await installPeer()]);
 }

@@ -1,6 +1,7 @@
+import { fileURLToPath } from "node:url";
 import { runOracle } from "./run_oracle.ts";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
  * A tiny random model of 12 layers, written by the oracle program and kept in `.cache/`.
