@@ -5,6 +5,7 @@
  */
 
 export { EngineError } from "./client.ts";
+export { Context, type ContextInfo } from "./context.ts";
 export type { ContextOptions, KvType, PlanInput, SpeculativeOptions } from "./context_options.ts";
 export {
   type ChatMessage,
@@ -19,8 +20,6 @@ export {
   type TokenLogprob,
 } from "./generate.ts";
 export {
-  Context,
-  type ContextInfo,
   loadModel,
   type LoadModelOptions,
   type Logits,

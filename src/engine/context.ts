@@ -1,0 +1,404 @@
+import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
+import { type EngineClient, EngineError, toJson } from "./client.ts";
+import { type ContextOptions, wholeNumber } from "./context_options.ts";
+import {
+  type ChatMessage,
+  type GenerateOptions,
+  Generation,
+  type Prompt,
+  requestBody,
+  runGeneration,
+  toEngineError,
+} from "./generate.ts";
+import type { Gate } from "./gate.ts";
+import type { Model } from "./model.ts";
+import { packState, type StateIdentity, unpackState } from "./state.ts";
+
+/** What a context holds, as allocated. */
+export interface ContextInfo {
+  /** The plan that runs, read back from the engine. */
+  plan: EffectivePlan;
+  /** Hash of the plan, 16 hex digits; a saved state carries it. */
+  planHash: string;
+  /** Context size in tokens. */
+  nCtx: number;
+  /** Context size of one request, in tokens. */
+  nCtxSeq: number;
+  /** Tokens handed to the model at once. */
+  nBatch: number;
+  /** Tokens computed at once. */
+  nUbatch: number;
+  /** Requests that run at once. */
+  nParallel: number;
+  /** Threads that compute. */
+  threads: number;
+  /** Bytes of attention cache. */
+  kvBytes: number;
+  /** Bytes of recurrent state. */
+  recurrentBytes: number;
+  /** Bytes of scratch buffers. */
+  computeBytes: number;
+  /** Bytes of weights that the context reads: the model's own, whatever the plan. */
+  modelBytes: number;
+}
+
+/** {@linkcode ContextInfo} in the engine's own form. */
+export interface RawContext {
+  n_ctx: number;
+  n_ctx_seq: number;
+  n_batch: number;
+  n_ubatch: number;
+  n_seq_max: number;
+  n_threads: number;
+  layers: number[];
+  plan_hash: string;
+  kv_bytes: number;
+  recurrent_bytes: number;
+  compute_bytes: number;
+  model_bytes: number;
+}
+
+/** What the engine says of a context, with its plan. */
+export function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
+  // The two halves expand on their own; running another plan than the one that was shown would be worse than stopping.
+  if (raw.layers.join() !== plan.layers.join() || raw.plan_hash !== planHashHex(plan.layers)) {
+    throw new EngineError(
+      `The engine runs layers ${raw.layers.join()}, the plan "${plan.spec}" says ${plan.layers.join()}`,
+    );
+  }
+  return {
+    plan,
+    planHash: raw.plan_hash,
+    nCtx: raw.n_ctx,
+    nCtxSeq: raw.n_ctx_seq,
+    nBatch: raw.n_batch,
+    nUbatch: raw.n_ubatch,
+    nParallel: raw.n_seq_max,
+    threads: raw.n_threads,
+    kvBytes: raw.kv_bytes,
+    recurrentBytes: raw.recurrent_bytes,
+    computeBytes: raw.compute_bytes,
+    modelBytes: raw.model_bytes,
+  };
+}
+
+/** A context of the engine, and the lines of those who wait for it. */
+export interface Serving {
+  /** Its number. */
+  handle: number;
+  /** What it holds. */
+  info: ContextInfo;
+  /** Requests that take a slot, as many at once as there are slots: two that wait inside could change places. */
+  requests: Gate;
+  /** The others. */
+  others: Gate;
+}
+
+/** Routes that take a slot of the context. */
+const TAKES_SLOT = /\/(completions?|responses|messages|infill|embeddings?|rerank(ing)?)$/;
+
+/** A context with its own plan. Made by {@linkcode Model.createContext}. */
+export class Context implements AsyncDisposable {
+  /** What the context holds. */
+  readonly info: ContextInfo;
+  /** The model it runs on. */
+  readonly model: Model;
+  readonly #client: EngineClient;
+  readonly #serving: Serving;
+  readonly #create: (extra: string[]) => Promise<Serving>;
+  readonly #options: ContextOptions;
+  readonly #onDispose: () => void;
+  #embedding: Promise<Serving> | undefined;
+  #nextState = 1;
+
+  /** Use {@linkcode Model.createContext}. */
+  constructor(
+    model: Model,
+    client: EngineClient,
+    serving: Serving,
+    create: (extra: string[]) => Promise<Serving>,
+    options: ContextOptions,
+    onDispose: () => void,
+  ) {
+    this.model = model;
+    this.info = serving.info;
+    this.#client = client;
+    this.#serving = serving;
+    this.#create = create;
+    this.#options = options;
+    this.#onDispose = onDispose;
+  }
+
+  /**
+   * Continues a text or tokens, or answers a chat. Several generations at once are batched, up to `nParallel`.
+   *
+   * @param prompt Text, tokens, or messages (the model's chat template is applied).
+   * @param options Length, sampling, grammar, stop strings, cancel.
+   * @returns An iterable of pieces; nothing runs before it is iterated.
+   * @throws {TypeError | RangeError} If an option is wrong.
+   *
+   * The iteration throws {@linkcode EngineError} where llama-server would answer with an error, e.g. `type`
+   * `"exceed_context_size_error"` with `details.n_prompt_tokens` and `details.n_ctx`.
+   *
+   * @example An answer as it comes
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assert } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using context = await model.createContext({ nCtx: 512 });
+   * const chat = [{ role: "user", content: "What is the capital of Norway?" }];
+   * let text = "";
+   * for await (const piece of context.generate(chat, { maxTokens: 8, temperature: 0 })) text += piece.text;
+   * assert(text.length > 0);
+   * ```
+   */
+  generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
+    const request = requestBody(prompt, options, this.model.info.nVocab);
+    return new Generation(() => {
+      this.#check();
+      const { handle, requests } = this.#serving;
+      return runGeneration(this.#client, handle, request, options.signal, requests);
+    });
+  }
+
+  /**
+   * One request to llama-server's own handlers, as `POST path` with a JSON body (or `GET` without one).
+   *
+   * @param path Route, e.g. `/v1/chat/completions`, with a query if it takes one.
+   * @param body The request.
+   * @param options `signal`; `onChunk` receives the body as it comes (server-sent events when `stream` is true).
+   * @returns Status, content type, and the body unless `onChunk` took it.
+   *
+   * @example OpenAI's form
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using context = await model.createContext({ nCtx: 512 });
+   * const { status, body } = await context.request("/v1/chat/completions", {
+   *   messages: [{ role: "user", content: "Hello" }],
+   *   max_tokens: 4,
+   * });
+   * const { choices } = JSON.parse(new TextDecoder().decode(body));
+   * assertEquals([status, choices[0].message.role], [200, "assistant"]);
+   * ```
+   */
+  async request(
+    path: string,
+    body?: unknown,
+    options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void } = {},
+  ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
+    this.#check();
+    return await this.#request(this.#serving, path, body, options);
+  }
+
+  async #request(
+    serving: Serving,
+    path: string,
+    body: unknown,
+    options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void },
+  ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
+    const [route, query = ""] = path.split("?", 2) as [string, string?];
+    let status = 500;
+    let contentType = "";
+    const parts: Uint8Array[] = [];
+    await this.#client.call(
+      {
+        fn: "context_request",
+        context: serving.handle,
+        method: body === undefined ? "GET" : "POST",
+        path: route,
+        query,
+        body: new TextEncoder().encode(body === undefined ? "" : toJson(body)),
+        cancel: 0,
+      },
+      {
+        head: (code, type) => [status, contentType] = [code, type],
+        chunk: options.onChunk ?? ((bytes) => parts.push(bytes)),
+      },
+      options.signal,
+      TAKES_SLOT.test(route) ? serving.requests : serving.others,
+    );
+    options.signal?.throwIfAborted();
+    return {
+      status,
+      contentType,
+      body: new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer()),
+    };
+  }
+
+  async #json<T>(serving: Serving, path: string, body?: unknown): Promise<T> {
+    const response = await this.#request(serving, path, body, {});
+    const object = JSON.parse(new TextDecoder().decode(response.body) || "null");
+    if (response.status !== 200) throw toEngineError(object, response.status);
+    return object;
+  }
+
+  /** See {@linkcode Model.tokenize}. */
+  tokenize(
+    text: string,
+    options: { addSpecial?: boolean; parseSpecial?: boolean } = {},
+  ): Promise<number[]> {
+    return this.model.tokenize(text, options);
+  }
+
+  /** See {@linkcode Model.detokenize}. */
+  detokenize(tokens: readonly number[], options: { special?: boolean } = {}): Promise<string> {
+    return this.model.detokenize(tokens, options);
+  }
+
+  /**
+   * The prompt that a chat becomes by the model's template.
+   *
+   * @param messages The chat.
+   * @param options `tools`, and llama-server's further fields in `extra`.
+   * @returns The text.
+   * @throws {EngineError} If it is no chat, or the template refuses it.
+   */
+  async applyTemplate(
+    messages: readonly ChatMessage[],
+    options: { tools?: Record<string, unknown>[]; extra?: Record<string, unknown> } = {},
+  ): Promise<string> {
+    this.#check();
+    const body = { messages, ...(options.tools ? { tools: options.tools } : {}), ...options.extra };
+    return (await this.#json<{ prompt: string }>(this.#serving, "/apply-template", body)).prompt;
+  }
+
+  /**
+   * Embeddings of texts, under this context's plan. The first call makes a second context for them.
+   *
+   * @param input One text or several.
+   * @returns One vector for each text, of length `model.info.nEmbd`, with Euclidean norm 1.
+   * @throws {EngineError} If a text is empty or longer than the context.
+   *
+   * @example Two texts
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assertEquals } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * await using context = await model.createContext({ nCtx: 512 });
+   * const [a, b] = await context.embed(["The cat sat.", "A wolf eats meat."]);
+   * assertEquals([a!.length, b!.length], [model.info.nEmbd, model.info.nEmbd]);
+   * ```
+   */
+  async embed(input: string | readonly string[]): Promise<Float32Array[]> {
+    this.#check();
+    const serving = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
+    const texts = [input].flat();
+    const { data } = await this.#json<{ data: { index: number; embedding: number[] }[] }>(
+      serving,
+      "/v1/embeddings",
+      { input: texts },
+    );
+    return data.toSorted((a, b) => a.index - b.index).map((d) => Float32Array.from(d.embedding));
+  }
+
+  /** See {@linkcode Model.logits}; runs this context's plan. */
+  logits(
+    prompt: string | readonly number[],
+    options: { signal?: AbortSignal } = {},
+  ): ReturnType<Model["logits"]> {
+    this.#check();
+    return this.model.logits(prompt, { ...this.#options, ...options });
+  }
+
+  /**
+   * The state of one slot: its tokens, its cache, and the hash of the plan.
+   *
+   * @param slot Which of the `nParallel` slots. Default 0.
+   * @returns Bytes for {@linkcode Context.loadState}.
+   *
+   * @example Going on elsewhere
+   * ```ts
+   * import { loadModel } from "@rys/edge";
+   * import { assert } from "@std/assert";
+   *
+   * await using model = await loadModel("models/demo.gguf");
+   * const options = { repeatLayers: "26,34", nCtx: 512, nParallel: 1 };
+   * await using first = await model.createContext(options);
+   * await first.generate("Once upon a time", { maxTokens: 4, temperature: 0 }).text();
+   * const state = await first.saveState();
+   *
+   * await using second = await model.createContext(options);
+   * await second.loadState(state);
+   * const { timings } = await second.generate("Once upon a time there", { maxTokens: 1 }).completion();
+   * assert(timings.cachedTokens > 0);
+   * ```
+   */
+  async saveState(slot = 0): Promise<Uint8Array> {
+    this.#check();
+    const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
+    await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=save`, { filename });
+    const bytes = await this.#client.takeMem(filename);
+    if (!bytes) throw new EngineError("The state could not be saved");
+    return await packState(bytes, this.#identity());
+  }
+
+  /**
+   * Puts a saved state into a slot. A prompt that begins with its tokens then continues from there.
+   *
+   * @param state What {@linkcode Context.saveState} gave, of a context with the same plan, model and cache types.
+   * @param slot Which slot. Default 0.
+   * @throws {EngineError} If the state is of another plan, model or form.
+   */
+  async loadState(state: Uint8Array, slot = 0): Promise<void> {
+    this.#check();
+    const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
+    await this.#client.putMem(filename, await unpackState(state, this.#identity()));
+    try {
+      await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=restore`, { filename });
+    } finally {
+      await this.#client.takeMem(filename).catch(() => {});
+    }
+  }
+
+  /** What a state must agree on with the context it is put into. */
+  #identity(): StateIdentity {
+    const { arch, name, nLayer, nEmbd, nVocab, nParams, modelBytes } = this.model.info;
+    return {
+      model: [arch, name, nLayer, nEmbd, nVocab, nParams, modelBytes].join("/"),
+      plan: this.info.plan.spec,
+      planHash: this.info.planHash,
+      cacheTypeK: this.#options.cacheTypeK ?? "f16",
+      cacheTypeV: this.#options.cacheTypeV ?? "f16",
+    };
+  }
+
+  #slot(slot: number): number {
+    return wholeNumber("slot", slot, 0, this.info.nParallel - 1);
+  }
+
+  #check(): void {
+    if (this.#client.gone) throw this.#client.gone;
+    if (this.#disposing) throw new EngineError("The context is disposed");
+  }
+
+  #disposing: Promise<void> | undefined;
+
+  /** True when {@linkcode Context.dispose} was called or the engine's instance is gone. */
+  get disposed(): boolean {
+    return this.#disposing !== undefined || this.#client.gone !== undefined;
+  }
+
+  /** Stops the context's requests and frees it; the model stays. Harmless a second time. */
+  dispose(): Promise<void> {
+    return this.#disposing ??= (async () => {
+      this.#onDispose();
+      const embedding = await this.#embedding?.catch(() => undefined);
+      for (const serving of [this.#serving, embedding]) {
+        if (!serving) continue;
+        serving.requests.close(new EngineError("The context is disposed"));
+        serving.others.close(new EngineError("The context is disposed"));
+        await this.#client.call({ fn: "context_free", context: serving.handle }).catch(() => {});
+      }
+    })();
+  }
+
+  /** Same as {@linkcode Context.dispose}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+}
