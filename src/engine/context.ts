@@ -3,6 +3,7 @@ import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { type ContextOptions, wholeNumber } from "./context_options.ts";
 import {
   type ChatMessage,
+  checkContent,
   type GenerateOptions,
   Generation,
   type Prompt,
@@ -12,6 +13,7 @@ import {
 } from "./generate.ts";
 import type { Gate } from "./gate.ts";
 import type { Model } from "./model.ts";
+import { knownNames } from "./names.ts";
 import { packState, type StateIdentity, unpackState } from "./state.ts";
 
 /** What a context holds, as allocated. */
@@ -110,6 +112,8 @@ export class Context implements AsyncDisposable {
   readonly #onDispose: () => void;
   #embedding: Promise<Serving> | undefined;
   #nextState = 1;
+  /** Where the last generation ended, or the last state was loaded. */
+  #lastSlot = 0;
 
   /** Use {@linkcode Model.createContext}. */
   constructor(
@@ -138,7 +142,8 @@ export class Context implements AsyncDisposable {
    * @throws {TypeError | RangeError} If an option is wrong.
    *
    * The iteration throws {@linkcode EngineError} where llama-server would answer with an error, e.g. `type`
-   * `"exceed_context_size_error"` with `details.n_prompt_tokens` and `details.n_ctx`.
+   * `"exceed_context_size_error"` with `details.n_ctx`, and with `details.n_prompt_tokens` where one prompt alone is too
+   * long. Without them it were the requests at once that did not fit together: all of those end with it.
    *
    * @example An answer as it comes
    * ```ts
@@ -154,11 +159,12 @@ export class Context implements AsyncDisposable {
    * ```
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
-    const request = requestBody(prompt, options, this.model.info.nVocab);
+    const request = requestBody(prompt, options, this.model.info.nVocab, this.info.nParallel);
     return new Generation(() => {
       this.#check();
-      const { handle, requests } = this.#serving;
-      return runGeneration(this.#client, handle, request, options.signal, requests);
+      return runGeneration(this.#client, this.#serving, request, options.signal, ({ slot }) => {
+        this.#lastSlot = slot;
+      });
     });
   }
 
@@ -191,6 +197,7 @@ export class Context implements AsyncDisposable {
     options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void } = {},
   ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
     this.#check();
+    knownNames("request()", options, ["signal", "onChunk"]);
     return await this.#request(this.#serving, path, body, options);
   }
 
@@ -262,6 +269,8 @@ export class Context implements AsyncDisposable {
     options: { tools?: Record<string, unknown>[]; extra?: Record<string, unknown> } = {},
   ): Promise<string> {
     this.#check();
+    knownNames("applyTemplate()", options, ["tools", "extra"]);
+    if (Array.isArray(messages)) messages.forEach(checkContent);
     const body = { messages, ...(options.tools ? { tools: options.tools } : {}), ...options.extra };
     return (await this.#json<{ prompt: string }>(this.#serving, "/apply-template", body)).prompt;
   }
@@ -271,7 +280,8 @@ export class Context implements AsyncDisposable {
    *
    * @param input One text or several.
    * @returns One vector for each text, of length `model.info.nEmbd`, with Euclidean norm 1.
-   * @throws {EngineError} If a text is empty or longer than the context.
+   * @throws {TypeError | RangeError} If there is no text, or something else than text.
+   * @throws {EngineError} If a text is longer than the context.
    *
    * @example Two texts
    * ```ts
@@ -286,8 +296,14 @@ export class Context implements AsyncDisposable {
    */
   async embed(input: string | readonly string[]): Promise<Float32Array[]> {
     this.#check();
-    const serving = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
     const texts = [input].flat();
+    if (texts.length === 0) throw new RangeError("There is no text to embed: the list is empty");
+    texts.forEach((text, i) => {
+      if (typeof text !== "string") {
+        throw new TypeError(`Text ${i} to embed must be a string, not ${typeof text}`);
+      }
+    });
+    const serving = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
     const { data } = await this.#json<{ data: { index: number; embedding: number[] }[] }>(
       serving,
       "/v1/embeddings",
@@ -308,8 +324,10 @@ export class Context implements AsyncDisposable {
   /**
    * The state of one slot: its tokens, its cache, and the hash of the plan.
    *
-   * @param slot Which of the `nParallel` slots. Default 0.
+   * @param slot Which of the `nParallel` slots. Default: the one that the last generation to end ran in, or that the
+   * last state was loaded into.
    * @returns Bytes for {@linkcode Context.loadState}.
+   * @throws {EngineError} If the slot is empty.
    *
    * @example Going on elsewhere
    * ```ts
@@ -317,7 +335,7 @@ export class Context implements AsyncDisposable {
    * import { assert } from "@std/assert";
    *
    * await using model = await loadModel("models/demo.gguf");
-   * const options = { repeatLayers: "26,34", nCtx: 512, nParallel: 1 };
+   * const options = { repeatLayers: "26,34", nCtx: 512 };
    * await using first = await model.createContext(options);
    * await first.generate("Once upon a time", { maxTokens: 4, temperature: 0 }).text();
    * const state = await first.saveState();
@@ -328,17 +346,24 @@ export class Context implements AsyncDisposable {
    * assert(timings.cachedTokens > 0);
    * ```
    */
-  async saveState(slot = 0): Promise<Uint8Array> {
+  async saveState(slot: number = this.#lastSlot): Promise<Uint8Array> {
     this.#check();
     const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
-    await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=save`, { filename });
+    const { n_saved } = await this.#json<{ n_saved: number }>(
+      this.#serving,
+      `/slots/${this.#slot(slot)}?action=save`,
+      { filename },
+    );
     const bytes = await this.#client.takeMem(filename);
+    if (n_saved === 0) throw new EngineError(`Slot ${slot} is empty: there is no state to save`);
     if (!bytes) throw new EngineError("The state could not be saved");
     return await packState(bytes, this.#identity());
   }
 
   /**
-   * Puts a saved state into a slot. A prompt that begins with its tokens then continues from there.
+   * Puts a saved state into a slot, in place of what is there. A prompt that begins with its tokens then continues from
+   * there: llama-server takes the slot that has the most in common with the prompt, if that is a tenth of it at least;
+   * {@linkcode GenerateOptions.slot} takes it whatever the prompt.
    *
    * @param state What {@linkcode Context.saveState} gave, of a context with the same plan, model and cache types.
    * @param slot Which slot. Default 0.
@@ -350,6 +375,7 @@ export class Context implements AsyncDisposable {
     await this.#client.putMem(filename, await unpackState(state, this.#identity()));
     try {
       await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=restore`, { filename });
+      this.#lastSlot = slot;
     } finally {
       await this.#client.takeMem(filename).catch(() => {});
     }

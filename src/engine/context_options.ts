@@ -1,4 +1,5 @@
 import type { Plan } from "../plan/mod.ts";
+import { knownNames, namesOf } from "./names.ts";
 
 /** Element types that a KV cache can have. */
 export type KvType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "iq4_nl" | "q5_0" | "q5_1";
@@ -33,13 +34,16 @@ export interface SpeculativeOptions {
 export interface ContextOptions {
   /** The plan. Default: the model file's own `rys.layer_plan`, else none; `"none"` runs every layer once. */
   repeatLayers?: PlanInput | undefined;
-  /** Context size in tokens, shared by the context's slots. Default: the model's, at most 4096. */
+  /**
+   * Context size in tokens. The requests that run at once share it: together they can hold no more, prompts and answers,
+   * and where they would, all of them end with an error. Default: the model's, at most 4096.
+   */
   nCtx?: number | undefined;
   /** Tokens handed to the model at once. A request stops between two batches. Default 512. */
   nBatch?: number | undefined;
   /** Tokens computed at once (ubatch). Default 512. */
   nUbatch?: number | undefined;
-  /** Requests that run at once; more wait. Default 4. */
+  /** Requests that run at once, in a slot each, sharing `nCtx` tokens; more wait. Default 4. */
   nParallel?: number | undefined;
   /** Threads that compute. Default: the cores, at most 8. */
   threads?: number | undefined;
@@ -64,6 +68,25 @@ export interface ContextOptions {
   /** Further flags of llama-server, as on its command line, e.g. `["--rope-scaling", "yarn"]`. */
   args?: string[] | undefined;
 }
+
+const CONTEXT_OPTIONS: readonly string[] = namesOf<ContextOptions>({
+  repeatLayers: 1,
+  nCtx: 1,
+  nBatch: 1,
+  nUbatch: 1,
+  nParallel: 1,
+  threads: 1,
+  cacheTypeK: 1,
+  cacheTypeV: 1,
+  flashAttention: 1,
+  swaFull: 1,
+  chatTemplate: 1,
+  speculative: 1,
+  lora: 1,
+  contextShift: 1,
+  cacheRamMib: 1,
+  args: 1,
+});
 
 /** Checks a whole number of an options object. */
 export function wholeNumber(name: string, value: number, min: number, max = 2 ** 31 - 1): number {
@@ -102,15 +125,18 @@ export function defaultThreads(): number {
 /**
  * llama-server's flags for a context.
  *
+ * @param of What the options are of, for messages.
  * @param options What the caller asks for.
  * @param nCtxTrain The model's own context size.
  * @param file Makes a path readable for the engine and returns its name there.
  */
 export function contextArgs(
+  of: string,
   options: ContextOptions,
   nCtxTrain: number,
   file: (path: string) => string,
 ): string[] {
+  knownNames(of, options, CONTEXT_OPTIONS);
   const args: string[] = [];
   const add = (flag: string, value: string | number) => void args.push(flag, String(value));
   const n = (name: keyof ContextOptions, fallback: number, max?: number) =>
@@ -155,6 +181,7 @@ export function contextArgs(
     if (typeof spec !== "object" || spec === null) {
       throw new TypeError("speculative must be an object");
     }
+    knownNames("speculative", spec, ["type", "model", "nMax"]);
     oneOf("speculative.type", spec.type, ["draft", "mtp", "ngram"]);
     if (spec.type === "draft" && typeof spec.model !== "string") {
       throw new TypeError(`speculative.type "draft" needs speculative.model, a path`);

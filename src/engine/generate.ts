@@ -1,6 +1,7 @@
 import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { finiteNumber, wholeNumber } from "./context_options.ts";
-import type { Gate } from "./gate.ts";
+import type { Serving } from "./context.ts";
+import { knownNames, namesOf } from "./names.ts";
 import { sseParser } from "./sse.ts";
 
 /** One message of a chat. */
@@ -25,7 +26,7 @@ export interface TokenLogprob {
   top?: TokenLogprob[];
 }
 
-/** Why a generation ended: a stop string or end token, the length or context limit, tool calls, or a cancel. */
+/** Why a generation ended: a stop string or end token, the length or context limit, or tool calls. A cancel throws. */
 export type FinishReason = "stop" | "length" | "tool_calls";
 
 /** What a generation cost, as llama.cpp measured it. */
@@ -80,6 +81,8 @@ export interface GenerationEnd {
   nGenerated: number;
   /** The seed that was used. */
   seed: number;
+  /** Slot of the context that it ran in; the slot holds its prompt and answer for the next prompt to reuse. */
+  slot: number;
   /** What it cost. */
   timings: Timings;
 }
@@ -132,6 +135,8 @@ export interface GenerateOptions {
   ignoreEos?: boolean | undefined;
   /** Reuse what the last prompt of the slot has in common. Default true. */
   cachePrompt?: boolean | undefined;
+  /** Slot of the context to run in, waiting while it is taken. Default: llama-server's choice, by the prompt. */
+  slot?: number | undefined;
   /** Tools in OpenAI's form (chat only). */
   tools?: Record<string, unknown>[] | undefined;
   /** OpenAI's `tool_choice` (chat only). */
@@ -149,6 +154,29 @@ function isChat(prompt: Prompt): prompt is readonly ChatMessage[] {
   return Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] === "object";
 }
 
+/**
+ * Refuses content parts that no model can be given here.
+ *
+ * @throws {EngineError} If a part is no text.
+ */
+export function checkContent(message: ChatMessage | null, i: number): void {
+  const content = message?.content;
+  if (!Array.isArray(content)) return;
+  for (const part of content) {
+    const kind = MEDIA.exec(String(part?.type))?.[1];
+    if (!kind) continue;
+    throw new EngineError(
+      `The prompt's message ${i} has a part of type ${
+        JSON.stringify(part.type)
+      }: ${kind} input is not offered, only text`,
+      { type: "invalid_request_error", status: 400 },
+    );
+  }
+}
+
+/** Types of content parts that llama-server would hand to a multimodal projector. */
+const MEDIA = /^(?:input_)?(image|audio|video)(?:_url)?$/;
+
 function checkPrompt(prompt: Prompt, nVocab: number): void {
   if (typeof prompt === "string") return;
   if (!Array.isArray(prompt)) {
@@ -159,11 +187,36 @@ function checkPrompt(prompt: Prompt, nVocab: number): void {
       if (typeof message?.role !== "string") {
         throw new TypeError(`The prompt's message ${i} must be an object with a role`);
       }
+      checkContent(message, i);
     });
   } else {(prompt as readonly number[]).forEach((token, i) =>
       wholeNumber(`prompt[${i}]`, token, 0, nVocab - 1)
     );}
 }
+
+const OPTIONS = namesOf<GenerateOptions>({
+  maxTokens: 1,
+  temperature: 1,
+  seed: 1,
+  stop: 1,
+  topK: 1,
+  topP: 1,
+  minP: 1,
+  repeatPenalty: 1,
+  repeatLastN: 1,
+  presencePenalty: 1,
+  frequencyPenalty: 1,
+  grammar: 1,
+  jsonSchema: 1,
+  logprobs: 1,
+  ignoreEos: 1,
+  cachePrompt: 1,
+  slot: 1,
+  tools: 1,
+  toolChoice: 1,
+  extra: 1,
+  signal: 1,
+});
 
 /** Ranges of the options that are numbers; true where they are whole. */
 const NUMBERS: [keyof GenerateOptions, min: number, max: number, whole: boolean][] = [
@@ -180,7 +233,9 @@ const NUMBERS: [keyof GenerateOptions, min: number, max: number, whole: boolean]
   ["logprobs", 0, 2 ** 31 - 1, true],
 ];
 
-function checkOptions(options: GenerateOptions): void {
+function checkOptions(options: GenerateOptions, nSlots: number): void {
+  knownNames("generate()", options, OPTIONS);
+  if (options.slot !== undefined) wholeNumber("slot", options.slot, 0, nSlots - 1);
   for (const [name, min, max, whole] of NUMBERS) {
     const value = options[name] as number | undefined;
     if (value !== undefined) (whole ? wholeNumber : finiteNumber)(name, value, min, max);
@@ -231,9 +286,10 @@ export function requestBody(
   prompt: Prompt,
   options: GenerateOptions,
   nVocab: number,
+  nSlots: number,
 ): GenerateRequest {
   checkPrompt(prompt, nVocab);
-  checkOptions(options);
+  checkOptions(options, nSlots);
   const chat = isChat(prompt);
   const seed = options.seed === undefined || options.seed === -1
     ? crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1
@@ -255,6 +311,7 @@ export function requestBody(
   put("json_schema", options.jsonSchema);
   put("ignore_eos", options.ignoreEos);
   put("cache_prompt", options.cachePrompt);
+  put("id_slot", options.slot);
   put("stop", options.stop === undefined ? undefined : [options.stop].flat());
   if (chat) {
     put("messages", prompt);
@@ -298,6 +355,7 @@ interface RawPiece {
   content: string;
   tokens: number[];
   stop: boolean;
+  id_slot: number;
   stop_type?: string;
   stopping_word?: string;
   tokens_predicted: number;
@@ -341,10 +399,20 @@ const toTimings = (t: RawTimings): Timings => ({
     : {}),
 });
 
+/** What upstream says, as an error of the server, where the cache has no cell left for one more token. */
+const FULL = "Context size has been exceeded.";
+
 /** llama-server's error object as an exception. */
-export function toEngineError(raw: unknown, status: number): EngineError {
+export function toEngineError(raw: unknown, status: number, nCtx?: number): EngineError {
   const error = (raw as Partial<RawError> | null)?.error;
   const { message = `HTTP ${status}`, type, code, ...details } = error ?? {};
+  if (message === FULL) {
+    const size = nCtx === undefined ? "" : ` of ${nCtx} tokens`;
+    return new EngineError(
+      `The context${size} is full: the requests that ran at once share it, and together needed more`,
+      { type: "exceed_context_size_error", status: 400, details: { n_ctx: nCtx } },
+    );
+  }
   return new EngineError(message, {
     status: typeof code === "number" ? code : status,
     ...(typeof type === "string" ? { type } : {}),
@@ -428,10 +496,10 @@ function mergeToolCalls(calls: Record<string, unknown>[], deltas: Record<string,
 /** Sends the request and yields its pieces. */
 export async function* runGeneration(
   client: EngineClient,
-  context: number,
+  { handle: context, requests: gate, info: { nCtx } }: Serving,
   request: GenerateRequest,
   signal: AbortSignal | undefined,
-  gate: Gate,
+  onEnd: (end: GenerationEnd) => void,
 ): AsyncGenerator<Piece, void, void> {
   signal?.throwIfAborted();
   const stop = new AbortController();
@@ -464,8 +532,11 @@ export async function* runGeneration(
           if (status !== 200) plain += new TextDecoder().decode(bytes);
           else {
             for (const object of parse(bytes)) {
-              if (isError(object)) throw toEngineError(object, 500);
-              queue.push(...reader(object));
+              if (isError(object)) throw toEngineError(object, 500, nCtx);
+              for (const piece of reader(object)) {
+                queue.push(piece);
+                if (piece.end) onEnd(piece.end);
+              }
             }
           }
         } catch (error) {
@@ -478,7 +549,7 @@ export async function* runGeneration(
     gate,
   ).then(
     ({ handle: stopped }) => {
-      if (status !== 200) failure ??= toEngineError(parseJson(plain), status);
+      if (status !== 200) failure ??= toEngineError(parseJson(plain), status, nCtx);
       else if (stopped && !both.aborted) {
         failure ??= new EngineError("The context was disposed of during the generation");
       }
@@ -506,12 +577,14 @@ export async function* runGeneration(
   }
 }
 
+const NO_TOKENS = { predictedTokens: 0, predictedMs: 0, predictedPerSecond: 0 };
+
 function withoutTokens({ end, finishReason }: Piece): Piece {
   return {
     text: "",
     tokens: [],
     ...(finishReason ? { finishReason } : {}),
-    ...(end ? { end: { ...end, nGenerated: 0 } } : {}),
+    ...(end ? { end: { ...end, nGenerated: 0, timings: { ...end.timings, ...NO_TOKENS } } } : {}),
   };
 }
 
@@ -533,6 +606,7 @@ function endOf(raw: RawPiece, seed: number, finishReason: FinishReason): Generat
     nPrompt: raw.tokens_evaluated,
     nGenerated: raw.tokens_predicted,
     seed,
+    slot: raw.id_slot,
     timings: toTimings(raw.timings!),
   };
 }

@@ -10,6 +10,7 @@ import {
 } from "./context_options.ts";
 import type { EngineCall } from "./protocol.ts";
 import { Gate } from "./gate.ts";
+import { knownNames, namesOf } from "./names.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
 
 /** Options of {@linkcode loadModel}. */
@@ -39,7 +40,7 @@ export interface ModelInfo {
   arch: string;
   /** `general.name`, or "". */
   name: string;
-  /** llama.cpp's description: type, size, quantisation. */
+  /** In a few words: architecture, parameters, number format, bytes; e.g. `"qwen3, 1.7 M parameters, F16, 3.2 MiB"`. */
   desc: string;
   /** Trunk layers. */
   nLayer: number;
@@ -100,7 +101,8 @@ interface RawModel {
 const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn", 4: "error" };
 
 /**
- * Loads a GGUF model. Its weights are held once, however many contexts run on it.
+ * Loads a GGUF model. Its weights are held once, however many contexts run on it. A process ends only after its models
+ * are disposed of, or by `Deno.exit()`.
  *
  * @param source A path (of any shard of a split model), a `file:` URL, a `Blob`, or the file's bytes.
  * @param options Progress, cancel, logging.
@@ -124,6 +126,7 @@ export async function loadModel(
   source: ModelSource,
   options: LoadModelOptions = {},
 ): Promise<Model> {
+  knownNames("loadModel()", options, LOAD_OPTIONS);
   checkLoadOptions(options);
   options.signal?.throwIfAborted();
   const sources = await openSources(source);
@@ -152,6 +155,16 @@ export async function loadModel(
   }
 }
 
+const LOAD_OPTIONS = namesOf<LoadModelOptions>({
+  onProgress: 1,
+  signal: 1,
+  onLog: 1,
+  verbosity: 1,
+  dist: 1,
+  mtp: 1,
+  args: 1,
+});
+
 function checkLoadOptions(options: LoadModelOptions): void {
   const { verbosity, args, onLog, onProgress, dist, signal } = options;
   if (verbosity !== undefined) wholeNumber("verbosity", verbosity, 0, 5);
@@ -167,6 +180,24 @@ function checkLoadOptions(options: LoadModelOptions): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new TypeError("signal must be an AbortSignal");
   }
+}
+
+/** A model in a few words. */
+function describe(raw: RawModel): string {
+  // llama.cpp's own words are the architecture, a size by the number of layers (wrong for small models) and the format.
+  const format = /^\S+ \S+(?: \((?:Scout|Maverick)\))? (.*)$/.exec(raw.desc)?.[1] ?? "";
+  return [
+    raw.arch,
+    `${inUnits(raw.n_params, 1000, ["", " k", " M", " G"])} parameters`,
+    format,
+    inUnits(raw.model_bytes, 1024, [" bytes", " KiB", " MiB", " GiB"]),
+  ].filter((part) => part !== "").join(", ");
+}
+
+function inUnits(n: number, step: number, units: string[]): string {
+  let unit = 0;
+  for (; n >= step && unit < units.length - 1; unit++) n /= step;
+  return `${unit > 0 && n < 10 ? n.toFixed(1) : n.toFixed(0)}${units[unit]}`;
 }
 
 function isPlan(input: PlanInput): input is Plan {
@@ -194,7 +225,7 @@ export class Model implements AsyncDisposable {
     this.info = {
       arch: raw.arch,
       name: raw.name,
-      desc: raw.desc,
+      desc: describe(raw),
       nLayer: raw.n_layer,
       nLayerNextn: raw.n_layer_nextn,
       nCtxTrain: raw.n_ctx_train,
@@ -261,6 +292,7 @@ export class Model implements AsyncDisposable {
   async createContext(options: ContextOptions = {}): Promise<Context> {
     const { plan, effective } = this.#plan(options.repeatLayers);
     const args = contextArgs(
+      "createContext()",
       options,
       this.info.nCtxTrain,
       (path) => this.#client.addFiles([pathSource(path)]),
@@ -314,6 +346,7 @@ export class Model implements AsyncDisposable {
     text: string,
     options: { addSpecial?: boolean; parseSpecial?: boolean } = {},
   ): Promise<number[]> {
+    knownNames("tokenize()", options, ["addSpecial", "parseSpecial"]);
     const { addSpecial = true, parseSpecial = true } = options;
     if (typeof text !== "string") throw new TypeError(`text must be a string, not ${typeof text}`);
     const call = {
@@ -336,6 +369,7 @@ export class Model implements AsyncDisposable {
     tokens: readonly number[],
     options: { special?: boolean } = {},
   ): Promise<string> {
+    knownNames("detokenize()", options, ["special"]);
     for (const token of tokens) wholeNumber("token", token, 0, this.info.nVocab - 1);
     const call = { do: "detokenize", tokens, special: options.special ?? true };
     return (await this.#modelCall<{ text: string }>(call)).text;
@@ -371,7 +405,8 @@ export class Model implements AsyncDisposable {
     prompt: string | readonly number[],
     options: ContextOptions & { signal?: AbortSignal } = {},
   ): Promise<Logits> {
-    const { plan, effective } = this.#plan(options.repeatLayers);
+    const { signal, ...rest } = options;
+    const { plan, effective } = this.#plan(rest.repeatLayers);
     const tokens = typeof prompt === "string" ? await this.tokenize(prompt) : [...prompt];
     if (tokens.length === 0) throw new RangeError("The prompt has no tokens");
     for (const token of tokens) wholeNumber("token", token, 0, this.info.nVocab - 1);
@@ -380,7 +415,8 @@ export class Model implements AsyncDisposable {
     const bytes = new Uint8Array(data.buffer);
     let at = 0;
     const args = contextArgs(
-      options,
+      "logits()",
+      rest,
       tokens.length,
       (path) => this.#client.addFiles([pathSource(path)]),
     );
@@ -399,7 +435,7 @@ export class Model implements AsyncDisposable {
           at += part.length;
         },
       },
-      options.signal,
+      signal,
     );
     const info = contextInfo(JSON.parse(text), effective);
     return { tokens, nVocab, data, plan: info.plan };

@@ -11,7 +11,7 @@ export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer>;
  * @throws {GgufError} If a file is no sound GGUF or a shard is missing.
  */
 export async function openSources(source: ModelSource): Promise<ByteSource[]> {
-  if (source instanceof Uint8Array) source = new Blob([source]);
+  if (source instanceof Uint8Array) source = new File([source], "bytes"); // messages call it so
   if (source instanceof Blob) {
     const blob = source;
     await readHeader(blob);

@@ -295,6 +295,10 @@ test("createContext() refuses wrong options by name", async (model) => {
     [{ lora: [{ path: "x", scale: NaN }] }, "lora"],
     [{ args: "x" }, "args"],
     [{ args: [5] }, "args"],
+    [{ contextSize: 128 }, `"contextSize"; did you mean "nCtx"?`],
+    [{ nctx: 128 }, `did you mean "nCtx"?`],
+    [{ speculative: { type: "ngram", nmax: 2 } }, `did you mean "nMax"?`],
+    [{ signal: undefined }, "signal"],
   ];
   for (const [options, name] of wrong) {
     const error = await assertRejects(() => model.createContext({ ...SMALL, ...options }));
@@ -372,6 +376,39 @@ test("saveState() and loadState() go on as if nothing had been", async (model) =
   assert(again.timings.cachedTokens > 0, "the state was not used");
 });
 
+test("saveState() and loadState() go on with several slots, without naming one", async (model) => {
+  const options = { nCtx: 512, threads: 1, repeatLayers: "20,24" };
+  const prompt = "The code of the fox is 48. The code of the cat is 12. What is";
+  await using a = await model.createContext(options);
+  await assertRejects(() => a.saveState(), EngineError, "empty");
+  const end = await a.generate(prompt, { maxTokens: 12, temperature: 0, ignoreEos: true })
+    .completion();
+  const state = await a.saveState();
+  assertEquals(state, await a.saveState(end.slot));
+  const other = (end.slot + 1) % 4;
+  await assertRejects(() => a.saveState(other), EngineError, `Slot ${other} is empty`);
+
+  for (const into of [undefined, 2]) {
+    await using b = await model.createContext(options);
+    await b.loadState(state, into);
+    assertEquals((await b.saveState()).length, state.length);
+    await b.generate("A day in winter", { maxTokens: 2 }).text(); // takes another slot
+    const again = await b.generate(prompt + end.text, { maxTokens: 2 }).completion();
+    assert(again.timings.cachedTokens > 20, `${again.timings.cachedTokens}`);
+    assertEquals(again.slot, into ?? 0);
+  }
+
+  // A state that is less than a tenth of the prompt
+  await using c = await model.createContext(options);
+  await c.generate("The code", { maxTokens: 1 }).text();
+  const short = await c.saveState();
+  await using d = await model.createContext(options);
+  await d.loadState(short);
+  const long = "The code" + " of the fox and the cat and the dog and the wolf".repeat(6);
+  const { timings } = await d.generate(long, { maxTokens: 1, slot: 0 }).completion();
+  assert(timings.cachedTokens > 0, "the slot was not used");
+});
+
 test("loadState() refuses a state of another plan, form, or none, and the context goes on", async (model) => {
   const base = { ...SMALL, repeatLayers: "20,24" };
   await using source = await model.createContext(base);
@@ -421,7 +458,8 @@ test("embed() gives vectors of length one, under the plan", async (model) => {
   assertEquals((await none.embed("The cat sat."))[0], a);
   const [c] = await plan.embed("The cat sat.");
   assert(c!.join() !== a!.join());
-  await assertRejects(() => none.embed([]), Error);
+  await assertRejects(() => none.embed([]), RangeError, "empty");
+  await assertRejects(() => none.embed([5 as unknown as string]), TypeError, "Text 0");
   await assertRejects(() => none.embed("word ".repeat(3000)), EngineError);
   assertEquals((await none.embed("The cat sat."))[0], a);
 });

@@ -341,6 +341,7 @@ Deno.test("completion() joins the parts of tool calls", async () => {
     nPrompt: 1,
     nGenerated: 5,
     seed: 1,
+    slot: 0,
     timings: {
       promptTokens: 1,
       cachedTokens: 0,
@@ -435,8 +436,55 @@ test("generate() takes text of any script, and text that is no Unicode", async (
 
 test("generate() with maxTokens 0 generates nothing", async (model) => {
   await using context = await model.createContext(SMALL);
-  const { text, finishReason } = await context.generate(STORY, { maxTokens: 0 }).completion();
-  assertEquals([text, finishReason], ["", "length"]);
+  const end = await context.generate(STORY, { maxTokens: 0 }).completion();
+  assertEquals([end.text, end.finishReason, end.tokens], ["", "length", []]);
+  assertEquals([end.nGenerated, end.timings.predictedTokens], [0, 0]);
+  assert(end.timings.promptTokens > 0);
+});
+
+test("generate() runs in the slot that is asked for, and tells it", async (model) => {
+  await using context = await model.createContext({ ...SMALL, nParallel: 3 });
+  const chat = [{ role: "user", content: "Hello" }];
+  for (const prompt of [STORY, chat]) {
+    for (const slot of [1, 0, 2]) {
+      const end = await context.generate(prompt, { maxTokens: 2, slot }).completion();
+      assertEquals(end.slot, slot);
+    }
+  }
+  const both = await Promise.all(
+    [1, 1].map((slot) => context.generate(STORY, { maxTokens: 4, slot }).completion()),
+  );
+  assertEquals(both.map(({ slot }) => slot), [1, 1]);
+  for (const slot of [3, -1, 0.5]) {
+    assertThrows(() => context.generate(STORY, { slot }), RangeError, "slot");
+  }
+});
+
+test("generate() refuses images by name", async (model) => {
+  await using context = await model.createContext(SMALL);
+  const part = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
+  const chat = [{ role: "user", content: [{ type: "text", text: "What is it?" }, part] }];
+  const error = assertThrows(() => context.generate(chat), EngineError, "image input");
+  assertEquals([error.status, error.type], [400, "invalid_request_error"]);
+  await assertRejects(() => context.applyTemplate(chat), EngineError, "image input");
+  const text = [{ role: "user", content: [{ type: "text", text: "Hello" }] }];
+  assertEquals((await context.generate(text, { maxTokens: 1 }).completion()).nGenerated, 1);
+});
+
+test("generate() says when requests together do not fit into the context", async (model) => {
+  await using context = await model.createContext({ nCtx: 256, nParallel: 4, threads: 1 });
+  const options = { maxTokens: 200, ignoreEos: true };
+  const ends = await Promise.allSettled(
+    [1, 2, 3, 4].map((seed) => context.generate(STORY, { ...options, seed }).text()),
+  );
+  const errors = ends.flatMap((end) => end.status === "rejected" ? [end.reason] : []);
+  assert(errors.length > 0);
+  for (const error of errors) {
+    assert(error instanceof EngineError && error.message.includes("256"), String(error));
+    assertEquals([error.type, error.status], ["exceed_context_size_error", 400]);
+    assertEquals(error.details, { n_ctx: 256 });
+  }
+  assert((await greedy(context, STORY, 4)).length > 0);
 });
 
 test("generate() can be iterated once only", async (model) => {
@@ -494,6 +542,10 @@ test("generate() refuses wrong options by name", async (model) => {
     [{ tools: {} }, "tools"],
     [{ extra: 5 }, "extra"],
     [{ signal: "x" }, "signal"],
+    [{ slot: "1" }, "slot"],
+    [{ max_tokens: 5 }, `"max_tokens"; did you mean "maxTokens"?`],
+    [{ temprature: 0 }, `did you mean "temperature"?`],
+    [{ qqqq: 0 }, "there are maxTokens, "],
   ];
   for (const [options, name] of wrong) {
     const error = assertThrows(() => context.generate(STORY, options));

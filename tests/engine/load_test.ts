@@ -127,7 +127,11 @@ Deno.test("loadModel() refuses what is no model, and names it", () =>
       const error = await assertRejects(() => loadModel(path)) as Error;
       assert(error instanceof GgufError || error instanceof EngineError, String(error));
       assert(error.message.includes(`${name}.gguf`), error.message);
-      await assertRejects(() => loadModel(data));
+      const ofBytes = await assertRejects(() => loadModel(data)) as Error;
+      assert(
+        ofBytes.message.includes("bytes") && !ofBytes.message.includes("blob"),
+        String(ofBytes),
+      );
     }
     await assertRejects(() => loadModel(`${folder}/missing.gguf`), Error, "missing.gguf");
     await assertRejects(() => loadModel(folder), Error);
@@ -209,6 +213,11 @@ Deno.test("a Blob that cannot be read is one clear error", async () => {
   assert(error.message.includes("the disk is gone"), error.message);
 });
 
+Deno.test("a model says in a few words what it is", async () => {
+  await using model = await loadModel(DEMO);
+  assertEquals(model.info.desc, "qwen3, 1.7 M parameters, F16, 3.2 MiB");
+});
+
 Deno.test("progress goes from 0 to 1 and never back", async () => {
   const seen: number[] = [];
   await using _model = await loadModel(DEMO, { onProgress: (fraction) => seen.push(fraction) });
@@ -269,6 +278,8 @@ Deno.test("loadModel() refuses wrong options by name", async () => {
     [{ onProgress: "x" }, "onProgress"],
     [{ dist: "x" }, "dist"],
     [{ signal: 5 }, "signal"],
+    [{ gpuLayers: 1 }, `"gpuLayers"; there are onProgress, `],
+    [{ verbose: 1 }, `did you mean "verbosity"?`],
   ];
   for (const [options, name] of wrong) {
     await assertRejects(() => loadModel(DEMO, options), TypeError, name).catch(() =>

@@ -1,0 +1,82 @@
+/**
+ * Names of an options object, complete by its type.
+ *
+ * @param of Each name with anything as its value.
+ */
+export function namesOf<T extends object>(of: Record<keyof T, 1>): string[] {
+  return Object.keys(of);
+}
+
+/** What other libraries call an option. */
+const ALIASES: Record<string, string> = {
+  contextsize: "nCtx",
+  contextlength: "nCtx",
+  ctxsize: "nCtx",
+  maxnewtokens: "maxTokens",
+  maxcompletiontokens: "maxTokens",
+  npredict: "maxTokens",
+  numpredict: "maxTokens",
+  temp: "temperature",
+  nprobs: "logprobs",
+  toplogprobs: "logprobs",
+  batchsize: "nBatch",
+  parallel: "nParallel",
+  slots: "nParallel",
+  nthreads: "threads",
+  numthreads: "threads",
+  layers: "repeatLayers",
+  plan: "repeatLayers",
+  idslot: "slot",
+  verbose: "verbosity",
+  loglevel: "verbosity",
+};
+
+/**
+ * Refuses an option that does not exist, which would else be left out in silence.
+ *
+ * @param of Whose options they are.
+ * @param options The options.
+ * @param known Names of those that exist.
+ * @throws {TypeError} If there is another one.
+ */
+export function knownNames(of: string, options: object, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError(`The options of ${of} must be an object`);
+  }
+  for (const name of Object.keys(options)) {
+    if (known.includes(name)) continue;
+    const near = nearest(name, known);
+    throw new TypeError(
+      `${of} has no option ${JSON.stringify(name)}` +
+        (near === undefined ? `; there are ${known.join(", ")}` : `; did you mean "${near}"?`),
+    );
+  }
+}
+
+/** The known name that is most like another, if one is. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+  const alias = ALIASES[plain(name)];
+  if (alias !== undefined && known.includes(alias)) return alias;
+  let best: string | undefined;
+  let least = Math.max(1, plain(name).length * 0.4);
+  for (const one of known) {
+    const d = distance(plain(name), plain(one));
+    if (d < least) [best, least] = [one, d];
+  }
+  return best;
+}
+
+/** Letters to change, add or take away to get from one text to the other. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
