@@ -120,7 +120,8 @@ export class EngineClient {
     this.#onLog = options.onLog;
     this.#threads = new ThreadHost(
       new URL("rys.js", options.dist).href,
-      (message) => this.#fail(message),
+      // An assertion's text comes by way of the engine's Worker, a moment after the thread's bare error.
+      (message) => setTimeout(() => this.#fail(message), 200),
     );
     this.#worker = new Worker(new URL("./worker.ts", import.meta.url), {
       type: "module",

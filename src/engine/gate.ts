@@ -29,7 +29,9 @@ export class Gate {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const entry = { enter: resolve, refuse: reject };
     const abort = () => {
-      this.#waiting.splice(this.#waiting.indexOf(entry), 1);
+      const at = this.#waiting.indexOf(entry);
+      if (at < 0) return; // let in already: whoever waited holds a place and gives it back
+      this.#waiting.splice(at, 1);
       reject(signal!.reason);
     };
     signal?.addEventListener("abort", abort, { once: true });

@@ -29,6 +29,19 @@ Deno.test("Gate takes one that gives up out of the line", async () => {
   assertEquals(gate.enter(), undefined);
 });
 
+Deno.test("Gate keeps the line when one gives up who was let in a moment before", async () => {
+  const gate = new Gate(1);
+  gate.enter();
+  const cancel = new AbortController();
+  const first = gate.enter(cancel.signal)!;
+  const second = gate.enter()!;
+  gate.leave();
+  cancel.abort(new Error("too late"));
+  await first; // holds the place all the same
+  gate.leave();
+  await second;
+});
+
 Deno.test("Gate that is closed refuses those who wait and all later ones", async () => {
   const gate = new Gate(1);
   gate.enter();

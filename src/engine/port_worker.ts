@@ -77,6 +77,8 @@ export class ThreadHost {
       event.preventDefault(); // else the process ends
       this.#onError(event.message);
     };
+    thread.onmessage = ({ data }: MessageEvent<{ op: "thread-error"; message: string }>) =>
+      this.#onError(data.message);
     thread.postMessage({ port: message.port, js: this.#js }, [message.port]);
     this.#threads.set(message.id, thread);
   }
