@@ -3,14 +3,7 @@ import { type EffectivePlan, planToJson } from "../plan/mod.ts";
 import { UsageError } from "./errors.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatRatio } from "./plan_text.ts";
-import {
-  checkSpec,
-  contextOptions,
-  describeModel,
-  type LoadedModel,
-  openModel,
-  planFor,
-} from "./session.ts";
+import { checkSpec, describeModel, type LoadedModel, openModel, planFor } from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 import type { FlagId } from "./flags.ts";
 
@@ -68,7 +61,11 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
   }
 
   await using loaded = await openModel(flags, shell, (file) => {
-    for (const spec of specs) planFor(where, spec, file);
+    for (const spec of specs.length > 0 ? specs : [undefined]) {
+      for (const text of planFor(where, spec, file).advisories) {
+        shell.warn(specs.length > 1 ? `${spec}: ${text}` : text);
+      }
+    }
   });
   const { nCtxTrain } = loaded.model.info;
   const nCtx = flags.number("ctxSize") ?? Math.max(...tests.map((test) => test.n)) + 16;
@@ -79,7 +76,7 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
       : specs,
   ];
   const options = {
-    ...await contextOptions(flags, nCtxTrain),
+    ...loaded.options,
     nCtx: nCtx || nCtxTrain,
     nParallel: 1,
   };

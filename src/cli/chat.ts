@@ -6,11 +6,11 @@ import type { Flags } from "./parse_flags.ts";
 import { alignLines, planLines } from "./plan_text.ts";
 import {
   bootLog,
+  checkFit,
   checkSpec,
   type LoadedModel,
   openContext,
   openModel,
-  planFor,
   type Session,
 } from "./session.ts";
 import { speeds, stream } from "./run.ts";
@@ -38,7 +38,7 @@ export async function chat(flags: Flags, shell: Shell): Promise<number> {
   checkSpec(flags, spec, "repeatLayers");
   const options = await generateOptions(flags);
   const first = await promptText(flags);
-  await using loaded = await openModel(flags, shell, (file) => void planFor(where, spec, file));
+  await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
   const session = await openContext(flags, loaded, spec, where);
   bootLog(loaded, session, shell);
   if (

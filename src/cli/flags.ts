@@ -75,7 +75,8 @@ export const FLAGS = [
     value: "FILE",
     commands: ["plan"],
     group: "Model",
-    help: "GGUF file, or any shard of a split one; only the header is read",
+    help:
+      "GGUF file, or any shard of a split one; only the header is read (default: the demo model)",
   },
   {
     id: "lora",
@@ -242,7 +243,8 @@ export const FLAGS = [
     min: -2,
     commands: TALK,
     group: "Output",
-    help: "tokens to generate at most; -1: until the model ends or the context is full (default)",
+    help:
+      "tokens to generate at most; -1, and -2 alike: until the model ends or the context is full (default)",
   },
   {
     id: "reversePrompt",
@@ -296,7 +298,7 @@ export const FLAGS = [
     kind: "switch",
     commands: ENGINE,
     group: "Output",
-    help: "no boot log and no speeds on standard error",
+    help: "no boot log, no notes and no speeds on standard error; warnings and errors stay",
   },
   // Context
   {
@@ -307,7 +309,8 @@ export const FLAGS = [
     min: 0,
     commands: [...ENGINE, "plan"],
     group: "Context",
-    help: "context size in tokens; 0: the model's (default: the model's, at most 4096)",
+    help:
+      "context size in tokens, rounded up to a multiple of 256; 0: the model's (default: the model's, at most 4096)",
   },
   {
     id: "batchSize",
@@ -415,6 +418,8 @@ export const FLAGS = [
     names: ["--temp", "--temperature"],
     kind: "number",
     value: "X",
+    min: 0,
+    max: 1e6,
     commands: TALK,
     group: "Sampling",
     help: "temperature; 0 takes the likeliest token (default: 0.8)",
@@ -427,7 +432,7 @@ export const FLAGS = [
     min: -1,
     commands: TALK,
     group: "Sampling",
-    help: "keep the N likeliest tokens; 0 keeps all (default: 40)",
+    help: "keep the N likeliest tokens; 0 or -1 keeps all (default: 40)",
   },
   {
     id: "topP",
@@ -435,6 +440,7 @@ export const FLAGS = [
     kind: "number",
     value: "X",
     min: 0,
+    max: 1,
     commands: TALK,
     group: "Sampling",
     help: "keep the likeliest tokens up to this probability (default: 0.95)",
@@ -445,6 +451,7 @@ export const FLAGS = [
     kind: "number",
     value: "X",
     min: 0,
+    max: 1,
     commands: TALK,
     group: "Sampling",
     help: "keep tokens at least this likely beside the likeliest (default: 0.05)",
@@ -455,6 +462,7 @@ export const FLAGS = [
     kind: "number",
     value: "X",
     min: 0,
+    max: 1e6,
     commands: TALK,
     group: "Sampling",
     help: "penalty on repeated tokens (default: 1, none)",
@@ -474,6 +482,8 @@ export const FLAGS = [
     names: ["--presence-penalty"],
     kind: "number",
     value: "X",
+    min: -1e6,
+    max: 1e6,
     commands: TALK,
     group: "Sampling",
     help: "penalty on tokens that have come (default: 0)",
@@ -483,6 +493,8 @@ export const FLAGS = [
     names: ["--frequency-penalty"],
     kind: "number",
     value: "X",
+    min: -1e6,
+    max: 1e6,
     commands: TALK,
     group: "Sampling",
     help: "penalty for each time a token has come (default: 0)",
@@ -553,7 +565,7 @@ export const FLAGS = [
     id: "chatTemplate",
     names: ["--chat-template"],
     kind: "text",
-    value: "JINJA",
+    value: "JINJA|NAME",
     commands: TALK,
     group: "Chat",
     help: "chat template in place of the model's, or the name of a built-in one",

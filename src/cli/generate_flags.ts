@@ -66,12 +66,13 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
   );
   if (stop.includes("")) throw new UsageError(`${flags.name("reversePrompt")} must not be empty`);
   const predict = flags.number("predict");
+  const topK = flags.number("topK");
   return {
     // -1 and -2 mean no limit of their own; the context is one in any case.
     maxTokens: predict === undefined || predict < 0 ? undefined : predict,
     seed: flags.number("seed"),
     temperature: flags.number("temp"),
-    topK: flags.number("topK"),
+    topK: topK === undefined ? undefined : Math.max(0, topK), // -1 keeps all, as 0 does
     topP: flags.number("topP"),
     minP: flags.number("minP"),
     repeatPenalty: flags.number("repeatPenalty"),

@@ -33,6 +33,7 @@ Deno.test("generateOptions() carries llama.cpp's flags over", async () => {
     jsonSchema: { type: "object" },
   });
   assertEquals((await options("-n", "-1")).maxTokens, undefined);
+  assertEquals((await options("--top-k", "-1")).topK, 0);
   assertEquals((await options("--no-escape", "-r", "\\n")).stop, ["\\n"]);
 });
 

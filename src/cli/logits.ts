@@ -5,14 +5,7 @@ import { promptText } from "./generate_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, formatBytes, formatRuns } from "./plan_text.ts";
 import { costOf } from "./model_file.ts";
-import {
-  checkSpec,
-  contextOptions,
-  type LoadedModel,
-  openModel,
-  planFor,
-  planLog,
-} from "./session.ts";
+import { checkSpec, type LoadedModel, openModel, planFor, planLog } from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 
 const DEFAULT_TOP = 10;
@@ -54,7 +47,7 @@ export async function logits(flags: Flags, shell: Shell): Promise<number> {
   const plan = planFor(where, spec, loaded.file);
   const cost = asUsage("", () => costOf(loaded.file, plan, flags, tokens.length));
   planLog(loaded, plan, cost, shell, [["load time", `${(loaded.loadMs / 1000).toFixed(2)} s`]]);
-  const { nCtx: _, ...options } = await contextOptions(flags, 0);
+  const { nCtx: _, ...options } = loaded.options;
   const result = await model.logits(tokens, {
     ...options,
     repeatLayers: spec,

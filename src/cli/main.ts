@@ -1,3 +1,4 @@
+import { environment } from "./environment.ts";
 import { describeError, Interrupted } from "./errors.ts";
 import type { CommandName } from "./flags.ts";
 import { type Flags, parseFlags } from "./parse_flags.ts";
@@ -49,7 +50,7 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 async function command(args: readonly string[], shell: Shell): Promise<number> {
-  const flags = parseFlags(args, (name) => Deno.env.get(name));
+  const flags = parseFlags(args, environment);
   shell.verbose = flags.on("verbose");
   shell.quiet = flags.on("quiet");
   for (const warning of flags.warnings) shell.warn(warning);

@@ -72,6 +72,22 @@ function flagById(id: FlagId): Flag {
   return (FLAGS as readonly Flag[]).find((flag) => flag.id === id)!;
 }
 
+/** Flags of llama.cpp that ask for what this version does not have, and what to say of them. */
+const ABSENT: readonly { names: readonly string[]; why: string }[] = [
+  {
+    names: ["--host", "--port", "--api-key", "--api-key-file", "--path", "--webui", "--no-webui"],
+    why: "there is no server in this version; its commands are run, chat, plan, logits and bench",
+  },
+  {
+    names: [
+      ...["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hfd", "-hfrd", "--hf-repo-draft"],
+      ...["-hft", "--hf-token", "-mu", "--model-url", "-dr", "--docker-repo"],
+    ],
+    why:
+      "there is no download in this version; fetch the GGUF file yourself and give it with -m FILE",
+  },
+];
+
 interface Given {
   /** As written, for messages. */
   written: string;
@@ -219,6 +235,8 @@ function unknownMessage(written: string, command: CommandName | undefined): stri
     if (flag.help === "") continue;
     (flag.commands.includes(command ?? "run") ? own : other).push(...flag.names);
   }
+  const absent = ABSENT.find(({ names }) => names.includes(written));
+  if (absent !== undefined) return `${written}: ${absent.why}`;
   const near = suggest(written, own) ?? suggest(written, other);
   return near === undefined
     ? `unknown flag ${written} (see "help${command ? ` ${command}` : ""}")`
@@ -230,6 +248,9 @@ function check(flag: Flag, written: string, value: string): void {
     throw new UsageError(
       `${written} must be one of ${flag.choices.join(", ")}, not ${JSON.stringify(value)}`,
     );
+  }
+  if (flag.kind === "text" && value === "" && /^FILE\b/.test(flag.value ?? "")) {
+    throw new UsageError(`${written} needs the name of a file, not ""`);
   }
   if (flag.kind === "text" || flag.kind === "switch") return;
   const whole = flag.kind === "integer";

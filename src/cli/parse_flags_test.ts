@@ -32,7 +32,7 @@ Deno.test("parseFlags() takes the next argument as the value, whatever it looks 
   assertEquals(parseFlags(["-p", "=a=b"]).text("prompt"), "=a=b");
   assertEquals(parseFlags(["-p", "a\nb"]).text("prompt"), "a\nb");
   assertEquals(parseFlags(["-p=x=y"]).text("prompt"), "x=y");
-  assertEquals(parseFlags(["--temp", "-1"]).number("temp"), -1);
+  assertEquals(parseFlags(["-s", "-1"]).number("seed"), -1);
 });
 
 Deno.test("parseFlags() reads underscores as llama.cpp does", () => {
@@ -109,6 +109,29 @@ Deno.test("parseFlags() refuses missing, superfluous and wrong values", () => {
   refuses(["--temp", ""], "--temp must be a number");
   refuses(["-ctk", "q9_9"], "-ctk must be one of f32, f16");
   refuses(["-c", "99999999999"], "-c must be a whole number");
+  for (const name of ["-m", "-f", "-md", "--grammar-file"]) {
+    refuses([name, ""], `${name} needs the name of a file`);
+  }
+});
+
+Deno.test("parseFlags() knows the ranges of the sampler's numbers", () => {
+  refuses(["--temp", "-1"], "--temp must be a number in 0..1000000");
+  refuses(["--top-p", "3"], "--top-p must be a number in 0..1");
+  refuses(["--min-p", "1.1"], "--min-p must be a number in 0..1");
+  refuses(["--repeat-penalty", "-1"], "--repeat-penalty must be a number in 0..");
+  refuses(["--presence-penalty", "1e9"], "--presence-penalty must be a number in");
+  refuses(["--frequency-penalty", "-1e9"], "--frequency-penalty must be a number in");
+  refuses(["--top-k", "-2"], "--top-k must be a whole number from -1");
+  refuses(["-n", "-3"], "-n must be a whole number from -2");
+  parseFlags(["--temp", "0", "--top-p", "1", "--min-p", "0", "--presence-penalty", "-2"]);
+});
+
+Deno.test("parseFlags() says what this version does not have", () => {
+  for (const name of ["--host", "--port"]) refuses([name, "1"], `${name}: there is no server`);
+  for (const name of ["-hf", "--hf-repo", "-mu", "--model-url"]) {
+    refuses([name, "a/b"], `${name}: there is no download`);
+  }
+  refuses(["chat", "--port=1"], "--port: there is no server");
 });
 
 Deno.test("parseFlags() keeps the topics of help", () => {

@@ -4,11 +4,11 @@ import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import {
   bootLog,
+  checkFit,
   checkSpec,
   type LoadedModel,
   openContext,
   openModel,
-  planFor,
   type Session,
 } from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
@@ -31,14 +31,17 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   if (given === undefined && !flags.has("predict")) options.maxTokens = DEFAULT_PREDICT;
   const prompt = given ?? DEFAULT_PROMPT;
 
-  await using loaded = await openModel(flags, shell, (file) => void planFor(where, spec, file));
+  await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
   const session = await openContext(flags, loaded, spec, where);
   bootLog(loaded, session, shell);
   const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.on("singleTurn");
-  if (given === undefined && !shell.quiet) {
-    shell.err(`note: no -p or -f is given, so this goes on from ${JSON.stringify(prompt)}\n`);
+  if (given === undefined) {
+    shell.note(`no -p or -f is given, so this goes on from ${JSON.stringify(prompt)}`);
   }
-  if (asChat && !loaded.model.info.hasChatTemplate && !flags.has("chatTemplate")) {
+  if (
+    asChat && !loaded.model.info.hasChatTemplate && !flags.has("chatTemplate") &&
+    !flags.has("chatTemplateFile")
+  ) {
     shell.warn("the model has no chat template; ChatML is used");
   }
   const generation = session.context.generate(

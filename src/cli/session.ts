@@ -6,6 +6,7 @@ import {
   type ModelInfo,
 } from "../engine/mod.ts";
 import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
+import { chatTemplateArgs } from "./chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { textOrFile } from "./generate_flags.ts";
 import type { FlagId } from "./flags.ts";
@@ -20,6 +21,8 @@ export interface LoadedModel extends AsyncDisposable {
   model: Model;
   /** Its files. */
   file: ModelFile;
+  /** What the command line says of its contexts, but for their size and plan. */
+  options: ContextOptions;
   /** Milliseconds that loading took. */
   loadMs: number;
 }
@@ -62,7 +65,26 @@ export function planFor(where: string, spec: string | undefined, file: ModelFile
 }
 
 /**
- * Loads the model that the command line names.
+ * Checks that a plan and a context fit a model, as its header tells it.
+ *
+ * @param flags The command line.
+ * @param where What messages begin with.
+ * @param spec The plan's text.
+ * @param file The model.
+ * @throws {UsageError} If they do not.
+ */
+export function checkFit(
+  flags: Flags,
+  where: string,
+  spec: string | undefined,
+  file: ModelFile,
+): void {
+  const plan = planFor(where, spec, file);
+  asUsage("", () => costOf(file, plan, flags));
+}
+
+/**
+ * Loads the model that the command line names, after all that the command line says has been checked.
  *
  * @param flags The command line.
  * @param shell Where to tell what happens.
@@ -73,6 +95,7 @@ export async function openModel(
   shell: Shell,
   check: (file: ModelFile) => void,
 ): Promise<LoadedModel> {
+  const options = await contextOptions(flags, 0);
   tellGpu(flags, shell);
   const path = modelPath(flags);
   const start = performance.now();
@@ -95,7 +118,7 @@ export async function openModel(
     check(file);
     const model = await loading;
     const loadMs = performance.now() - start;
-    return { model, file, loadMs, [Symbol.asyncDispose]: () => model.dispose() };
+    return { model, file, options, loadMs, [Symbol.asyncDispose]: () => model.dispose() };
   } finally {
     progress.clear();
   }
@@ -118,8 +141,11 @@ export async function openContext(
   const plan = planFor(where, spec, loaded.file);
   const cost = asUsage("", () => costOf(loaded.file, plan, flags));
   const start = performance.now();
-  const options = await contextOptions(flags, loaded.model.info.nCtxTrain);
-  const context = await loaded.model.createContext({ ...options, repeatLayers: spec });
+  const context = await loaded.model.createContext({
+    ...loaded.options,
+    nCtx: contextSize(flags, loaded.model.info.nCtxTrain),
+    repeatLayers: spec,
+  });
   return { context, cost, readyMs: loaded.loadMs + performance.now() - start };
 }
 
@@ -137,6 +163,10 @@ export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<C
       `${flags.name("cacheTypeV")} ${typeV} needs flash attention, which is off`,
     );
   }
+  const chatTemplate = await textOrFile(flags, "chatTemplate", "chatTemplateFile");
+  const args = flags.has("chatTemplate")
+    ? chatTemplateArgs(flags.name("chatTemplate"), chatTemplate ?? "")
+    : [];
   return {
     nCtx: contextSize(flags, nCtxTrain),
     nBatch: flags.number("batchSize"),
@@ -148,9 +178,10 @@ export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<C
     flashAttention: flashAttention(flags.text("flashAttn")),
     swaFull: flags.on("swaFull"),
     contextShift: flags.on("contextShift"),
-    chatTemplate: await textOrFile(flags, "chatTemplate", "chatTemplateFile"),
+    chatTemplate,
     speculative: speculative(flags),
     lora: loraAdapters(flags),
+    ...(args.length > 0 ? { args } : {}),
   };
 }
 
@@ -215,6 +246,14 @@ function checkFile(path: string): void {
 
 /** One line about flags that ask for a GPU. */
 function tellGpu(flags: Flags, shell: Shell): void {
+  const layers = flags.text("gpuLayers");
+  if (layers !== undefined && !/^(?:-?\d+|auto|all)$/.test(layers)) {
+    throw new UsageError(
+      `${flags.name("gpuLayers")} must be a whole number, auto or all, not ${
+        JSON.stringify(layers)
+      }`,
+    );
+  }
   if (flags.text("gpu") === "required") {
     throw new Failure("--gpu required: this build computes on the CPU only");
   }
@@ -222,7 +261,7 @@ function tellGpu(flags: Flags, shell: Shell): void {
     flags.has(id) && !["0", "off"].includes(flags.text(id) ?? "")
   );
   if (asked !== undefined) {
-    shell.err(`note: this build computes on the CPU; ${flags.name(asked)} has no effect yet\n`);
+    shell.note(`this build computes on the CPU; ${flags.name(asked)} has no effect yet`);
   }
 }
 
@@ -251,11 +290,12 @@ function progressLine(shell: Shell): { show(fraction: number): void; clear(): vo
  *
  * @param loaded The model.
  * @param session The context.
- * @param shell Where to write; nothing is written where it is to be quiet.
+ * @param shell Where to write; only warnings are written where it is to be quiet.
  */
 export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): void {
   const { info } = session.context;
   planLog(loaded, info.plan, allocated(session), shell, [
+    ["n_ctx", String(info.nCtx)],
     ["threads", String(info.threads)],
     ["load time", `${(session.readyMs / 1000).toFixed(2)} s`],
   ]);
@@ -267,7 +307,7 @@ export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): vo
  * @param loaded The model.
  * @param plan The plan.
  * @param cost What it costs.
- * @param shell Where to write; nothing is written where it is to be quiet.
+ * @param shell Where to write; only warnings are written where it is to be quiet.
  * @param more Further lines.
  */
 export function planLog(
@@ -277,11 +317,12 @@ export function planLog(
   shell: Shell,
   more: [name: string, value: string][],
 ): void {
-  if (shell.quiet) return;
-  const { info } = loaded.model;
-  const name = info.name === "" ? loaded.file.path : info.name;
-  const model: [string, string] = ["model", `${name} (${describeModel(info)})`];
-  shell.err(alignLines([model, ...planLines(plan, cost), ...more], styles(shell.colour)));
+  if (!shell.quiet) {
+    const { info } = loaded.model;
+    const name = info.name === "" ? loaded.file.path : info.name;
+    const model: [string, string] = ["model", `${name} (${describeModel(info)})`];
+    shell.err(alignLines([model, ...planLines(plan, cost), ...more], styles(shell.colour)));
+  }
   for (const text of plan.advisories) shell.warn(text);
 }
 

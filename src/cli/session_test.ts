@@ -35,6 +35,7 @@ Deno.test("contextOptions() carries llama.cpp's flags over", async () => {
     lora: undefined,
   });
   assertEquals((await options("-t", "-1")).threads, undefined);
+  assertEquals((await options("--chat-template", "llama3")).args, ["--no-jinja"]);
 });
 
 Deno.test("contextOptions() reads adapters and draft models", async () => {
@@ -58,6 +59,7 @@ Deno.test("contextOptions() refuses what contradicts itself", async () => {
       ["--spec-draft-n-max", "4"],
       ["-ctv", "q8_0", "-fa", "off"],
       ["--chat-template", "x", "--chat-template-file", "f"],
+      ["--chat-template", "x"],
     ]
   ) {
     await assertRejects(() => options(...wrong), UsageError, undefined, wrong.join(" "));

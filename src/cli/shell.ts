@@ -1,3 +1,4 @@
+import { environment } from "./environment.ts";
 import { OutputClosed } from "./errors.ts";
 
 /** Where a command writes and how it is stopped. */
@@ -18,8 +19,10 @@ export interface Shell {
   out(data: string | Uint8Array): Promise<void>;
   /** Writes text to standard error. */
   err(text: string): void;
-  /** A line on standard error: "warning: ...". */
+  /** A line on standard error: "warning: ...", also where it is to be quiet. */
   warn(message: string): void;
+  /** A line on standard error: "note: ...", unless it is to be quiet. */
+  note(message: string): void;
 }
 
 /** ANSI styles; each is the text itself where colours are off. */
@@ -58,7 +61,7 @@ export function styles(on: boolean): Styles {
 
 /** Whether a stream of this process shows colours: a terminal, and NO_COLOR is not set. */
 export function showsColour(stream: { isTerminal(): boolean }): boolean {
-  return stream.isTerminal() && !Deno.noColor && Deno.env.get("TERM") !== "dumb";
+  return stream.isTerminal() && !Deno.noColor && environment("TERM") !== "dumb";
 }
 
 /**
@@ -96,6 +99,9 @@ export function processShell(signal: AbortSignal): Shell {
       }
     },
     warn: (message) => shell.err(`${yellow("warning:")} ${message}\n`),
+    note(message) {
+      if (!shell.quiet) shell.err(`note: ${message}\n`);
+    },
   };
   return shell;
 }

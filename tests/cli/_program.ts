@@ -5,9 +5,9 @@ import type { PlanJson } from "../../src/plan/mod.ts";
 /** The repository. */
 export const ROOT = new URL("../../", import.meta.url);
 /** The program. */
-export const MOD = new URL("mod.ts", ROOT).pathname;
+export const MOD = decodeURIComponent(new URL("mod.ts", ROOT).pathname);
 /** The demo model, of 40 layers. */
-export const MODEL = new URL("models/demo.gguf", ROOT).pathname;
+export const MODEL = decodeURIComponent(new URL("models/demo.gguf", ROOT).pathname);
 
 /** What a run of the program gave. */
 export interface Result {
@@ -56,13 +56,15 @@ export interface Printed extends PlanJson {
 export interface ProgramOptions {
   env?: Record<string, string>;
   stdin?: string;
+  /** Permissions in place of all. */
+  allow?: string[];
   mod?: string;
 }
 
 /** Starts the program with pipes on all its streams. */
 export function start(args: string[], options: ProgramOptions = {}): Deno.ChildProcess {
   return new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--quiet", options.mod ?? MOD, ...args],
+    args: ["run", ...options.allow ?? ["-A"], "--quiet", options.mod ?? MOD, ...args],
     env: { LLAMA_ARG_REPEAT_LAYERS: "", ...options.env },
     stdin: "piped",
     stdout: "piped",

@@ -62,6 +62,25 @@ Deno.test("unknown commands and flags end with 2 and the nearest name", async ()
   await fails(2, "-j", "{");
 });
 
+Deno.test("wrong values end with 2 and the flag's name before anything loads", async () => {
+  for (
+    const wrong of [
+      ["--temp", "-1"],
+      ["--top-p", "3"],
+      ["-m", ""],
+      ["-ngl", "many"],
+      ["--chat-template", "nope"],
+      ["--lora-scaled", "f"],
+      ["--spec-type", "draft-simple"],
+      ["-ctv", "q8_0", "-fa", "off"],
+      ["--port", "8080"],
+      ["-hf", "some/model"],
+    ]
+  ) {
+    assertStringIncludes(await fails(2, ...wrong), wrong[0]!);
+  }
+});
+
 Deno.test("help and version go to standard output", async () => {
   for (const args of [["help"], ["--help"], ["help", "bench"], ["plan", "-h"], ["--version"]]) {
     const { code, out, err } = await program(args);
