@@ -86,7 +86,7 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
   };
 }
 
-function parseSchema(flags: Flags, text: string): Record<string, unknown> | boolean {
+function parseSchema(flags: Flags, text: string): Record<string, unknown> {
   const name = flags.has("jsonSchema") ? flags.name("jsonSchema") : flags.name("jsonSchemaFile");
   let schema: unknown;
   try {
@@ -94,7 +94,6 @@ function parseSchema(flags: Flags, text: string): Record<string, unknown> | bool
   } catch (error) {
     throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
   }
-  if (typeof schema === "boolean") return schema;
   if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) {
     return { ...schema };
   }

@@ -42,6 +42,7 @@ Deno.test("generateOptions() refuses what contradicts itself", async () => {
   await refused("--grammar", "root ::= [a]", "-j", "{}");
   await refused("-j", "{");
   await refused("-j", "[]");
+  await refused("-j", "true");
   await refused("-r", "");
 });
 

@@ -74,14 +74,16 @@ export function costOf(
   const type = (id: "cacheTypeK" | "cacheTypeV") => (flags.text(id) ?? "f16") as CacheType;
   return estimateCost(modelFacts(model.header), plan, {
     nCtx,
-    nSeqMax: slots,
+    nParallel: slots,
     kvUnified: slots > 1,
     nBatch,
     nUbatch: Math.min(flags.number("ubatchSize") ?? DEFAULT_BATCH, nBatch),
     swaFull: flags.on("swaFull"),
-    flashAttn: !["off", "0", "false", "disabled"].includes(flags.text("flashAttn") ?? "auto"),
-    typeK: type("cacheTypeK"),
-    typeV: type("cacheTypeV"),
+    flashAttention: ["off", "0", "false", "disabled"].includes(flags.text("flashAttn") ?? "")
+      ? "off"
+      : "on",
+    cacheTypeK: type("cacheTypeK"),
+    cacheTypeV: type("cacheTypeV"),
   });
 }
 

@@ -107,7 +107,8 @@ class Cursor {
   constructor(readonly window: Window, public at: number) {}
 
   refuse(problem: string, field: string, limit?: number | string, at = this.at): never {
-    throw new GgufError(problem, { file: this.window.source.name, offset: at, field, limit });
+    const bound = typeof limit === "string" ? { expected: limit } : { limit };
+    throw new GgufError(problem, { file: this.window.source.name, offset: at, field, ...bound });
   }
 
   /** Asks for `length` bytes from here. */
@@ -193,7 +194,12 @@ function checkMagic(window: Window): void {
     : /^\0+$/.test(head)
     ? "it begins with zeros, like an unfinished download"
     : `it begins with ${JSON.stringify(head.slice(0, 4))}, not like a GGUF file`;
-  throw new GgufError(`${is}`, { file: source.name, offset: 0, field: "magic", limit: '"GGUF"' });
+  throw new GgufError(`${is}`, {
+    file: source.name,
+    offset: 0,
+    field: "magic",
+    expected: '"GGUF"',
+  });
 }
 
 interface Counts {
@@ -210,7 +216,7 @@ function scanCounts(cursor: Cursor): Counts {
     cursor.refuse("it is a big-endian GGUF file, which cannot be loaded", "version", undefined, 4);
   }
   if (version !== 2 && version !== 3) {
-    cursor.refuse(`version is ${version}`, "version", "2 to 3", 4);
+    cursor.refuse(`version is ${version}`, "version", "2 or 3", 4);
   }
   const tensors = cursor.count("tensor count", limits.MAX_TENSORS);
   const keys = cursor.count("key count", limits.MAX_KEYS);
@@ -236,7 +242,7 @@ function scanKey(
   const type = cursor.u32(field);
   if (type > 12) cursor.refuse(`the value's type is ${type}`, field, "0 to 12", valueAt);
   if (key === "general.alignment") {
-    if (type !== UINT32) cursor.refuse(`the value's type is ${type}`, field, UINT32, valueAt);
+    if (type !== UINT32) cursor.refuse(`the value's type is ${type}`, field, `${UINT32}`, valueAt);
     const alignment = cursor.u32(field);
     if (
       alignment === 0 || alignment > limits.MAX_ALIGNMENT || (alignment & (alignment - 1)) !== 0
@@ -312,7 +318,7 @@ function scanTensor(
     cursor.refuse(
       `its rows of ${shape[0] ?? 1} values do not fill blocks of type ${type.name}`,
       field,
-      type.blockSize,
+      `a multiple of ${type.blockSize}`,
     );
   }
   const bytes = values / type.blockSize * type.bytes;

@@ -6,23 +6,29 @@ export interface GgufErrorDetails {
   offset?: number | undefined;
   /** What stands there. */
   field?: string | undefined;
-  /** What was allowed. */
-  limit?: number | string | undefined;
+  /** The limit that is passed. */
+  limit?: number | undefined;
+  /** What should stand there. */
+  expected?: string | undefined;
   /** The error behind this one. */
   cause?: unknown;
 }
 
 /**
- * A file is not a model that could be loaded. The message is one line with file, field, offset and limit.
+ * A file is not a model that could be loaded. The message is one line with file, field, offset, and the limit passed or
+ * what was expected.
  *
  * @example
  * ```ts
  * import { GgufError, readHeader } from "@rys/edge/gguf";
- * import { assertRejects } from "@std/assert";
+ * import { assertEquals, assertRejects } from "@std/assert";
  *
  * const page = new TextEncoder().encode("<!DOCTYPE html><title>Not found</title>");
  * const error = await assertRejects(() => readHeader(page, { name: "model.gguf" }), GgufError);
- * console.log(error.message); // model.gguf: it is an HTML page, not a model (magic at byte 0; expected "GGUF")
+ * assertEquals(
+ *   error.message,
+ *   'model.gguf: it is an HTML page, not a model (magic at byte 0; expected "GGUF")',
+ * );
  * ```
  */
 export class GgufError extends Error {
@@ -34,27 +40,32 @@ export class GgufError extends Error {
   readonly offset: number | undefined;
   /** What stands there, if there is one place. */
   readonly field: string | undefined;
-  /** What was allowed, if that is the fault. */
-  readonly limit: number | string | undefined;
+  /** The limit, if it is passed. */
+  readonly limit: number | undefined;
+  /** What should stand there, if something else does. */
+  readonly expected: string | undefined;
 
   /**
    * Makes the error.
    *
    * @param problem What is wrong, without file and place.
-   * @param details File, place and limit.
+   * @param details File, place, and limit or what was expected.
    */
   constructor(problem: string, details: GgufErrorDetails) {
-    const { file, offset, field, limit, cause } = details;
+    const { file, offset, field, limit, expected, cause } = details;
     const at = offset === undefined ? "" : `${field === undefined ? "" : " "}at byte ${offset}`;
     const place = `${field ?? ""}${at}`;
-    const where = [place, limit === undefined ? "" : `limit ${limit}`].filter((s) => s !== "").join(
-      "; ",
-    );
+    const where = [
+      place,
+      limit === undefined ? "" : `limit ${limit}`,
+      expected === undefined ? "" : `expected ${expected}`,
+    ].filter((s) => s !== "").join("; ");
     const text = `${file}: ${problem}${where === "" ? "" : ` (${where})`}`;
     super(text.replace(/[\r\n\t]+/g, " "), cause === undefined ? undefined : { cause });
     this.file = file;
     this.offset = offset;
     this.field = field;
     this.limit = limit;
+    this.expected = expected;
   }
 }

@@ -140,7 +140,7 @@ export function modelFacts(header: GgufHeader): ModelFacts {
     throw new GgufError("it has no layers: no language model, or a part of one", {
       file: header.file,
       field: `key "${architecture}.block_count"`,
-      limit: "at least 1",
+      expected: "at least 1",
     });
   }
   const read = new MetadataReader(header.file, header.metadata);

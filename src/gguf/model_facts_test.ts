@@ -27,11 +27,13 @@ for (const { architecture, keys, contexts } of memory) {
   Deno.test(`estimateCost() equals llama.cpp's allocation for ${architecture}`, async () => {
     const facts = await factsOf(architecture, keys);
     assertEquals(facts.inexact, []);
-    for (const { expect, typeK, typeV, ...rest } of contexts) {
+    for (const { expect, typeK, typeV, nSeqMax, flashAttn, ...rest } of contexts) {
       const options: CostOptions = {
         ...rest,
-        typeK: typeK as CacheType,
-        typeV: typeV as CacheType,
+        nParallel: nSeqMax,
+        flashAttention: flashAttn === false ? "off" : "on",
+        cacheTypeK: typeK as CacheType,
+        cacheTypeV: typeV as CacheType,
       };
       const { nCtx, base, plan } = estimateCost(facts, undefined, options);
       assertEquals(
@@ -137,7 +139,7 @@ Deno.test("modelFacts() refuses a file without layers", async () => {
   assertThrows(
     () => modelFacts(header),
     GgufError,
-    'v.gguf: it has no layers: no language model, or a part of one (key "llama.block_count"; limit at least 1)',
+    'v.gguf: it has no layers: no language model, or a part of one (key "llama.block_count"; expected at least 1)',
   );
 });
 

@@ -204,7 +204,7 @@ async function parse(scan: Scan, source: OpenSource): Promise<Map<string, GgufEn
 export class MetadataReader {
   constructor(readonly file: string, readonly metadata: ReadonlyMap<string, GgufEntry>) {}
 
-  #refuse(key: string, problem: string, limit?: number | string): never {
+  #refuse(key: string, problem: string, limit?: number): never {
     throw new GgufError(problem, { file: this.file, field: `key ${JSON.stringify(key)}`, limit });
   }
 

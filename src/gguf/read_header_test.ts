@@ -241,7 +241,7 @@ const FAULTS: [
   ["zeros", new Uint8Array(4096), "magic", "it begins with zeros"],
   ["the magic alone", text("GGUF"), "version", "the file ends inside its header, at byte 4"],
   ["version 1", writeGguf({ version: 1 }), "version", "version is 1"],
-  ["version 4", writeGguf({ version: 4 }), "version", "limit 2 to 3"],
+  ["version 4", writeGguf({ version: 4 }), "version", "expected 2 or 3"],
   ["version 0", writeGguf({ version: 0 }), "version", "version is 0"],
   ["big-endian", writeGguf({ version: 0x03000000 }), "version", "big-endian"],
   [
@@ -480,6 +480,7 @@ for (const [what, bytes, field, message] of FAULTS) {
     if (field !== undefined) assertStringIncludes(error.message, field);
     if (error.offset !== undefined) assertStringIncludes(error.message, `at byte ${error.offset}`);
     if (error.limit !== undefined) assertStringIncludes(error.message, `limit ${error.limit}`);
+    if (error.expected !== undefined) assertStringIncludes(error.message, error.expected);
   });
 }
 

@@ -37,7 +37,7 @@ export async function readModel(path: string): Promise<GgufModel> {
     throw new GgufError(problem, {
       file: files[0]!,
       field: 'key "split.count"',
-      limit: files.length,
+      expected: `${files.length}`,
     });
   }
   const names = new Set(header.tensors.map((tensor) => tensor.name));
@@ -49,7 +49,7 @@ export async function readModel(path: string): Promise<GgufModel> {
         `it says that it is shard ${part.splitNo + 1} of ${part.splitCount}, its name says ${
           shard + 1
         } of ${files.length}`,
-        { file, field: 'key "split.no"', limit: shard },
+        { file, field: 'key "split.no"', expected: `${shard}` },
       );
     }
     if (shard === 0) continue;

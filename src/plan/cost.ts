@@ -75,28 +75,31 @@ export interface ModelFacts {
   inexact: string[];
 }
 
-/** What of a context decides the size of its memory; the defaults are llama-server's for one slot. */
+/**
+ * What of a context decides the size of its memory. The names are those of `ContextOptions`; the defaults are
+ * llama-server's for one slot, so give what the context is really made with.
+ */
 export interface CostOptions {
   /** Tokens in the context, over all sequences; 0 or absent is what the model was trained on. */
-  nCtx?: number;
-  /** Sequences. Default 1. */
-  nSeqMax?: number;
-  /** Tokens in a batch. Default 2048. */
-  nBatch?: number;
+  nCtx?: number | undefined;
+  /** Sequences, which are the context's slots. Default 1. */
+  nParallel?: number | undefined;
+  /** Tokens in a batch. Default 2048; contexts of this library have 512. */
+  nBatch?: number | undefined;
   /** Tokens in a micro-batch. Default 512. */
-  nUbatch?: number;
-  /** All sequences share one cache. Default false. */
-  kvUnified?: boolean;
+  nUbatch?: number | undefined;
+  /** All sequences share one cache, as contexts of this library with more than one slot do. Default false. */
+  kvUnified?: boolean | undefined;
   /** The window's cache is as large as the other. Default false. */
-  swaFull?: boolean;
-  /** Flash attention; without it, values are padded to the widest layer's. Default true. */
-  flashAttn?: boolean;
+  swaFull?: boolean | undefined;
+  /** Flash attention; "off" pads values to the widest layer's. "auto", the default, counts as "on". */
+  flashAttention?: "on" | "off" | "auto" | undefined;
   /** Tokens that can be rolled back in a recurrent state. Default 0. */
-  nRsSeq?: number;
+  nRsSeq?: number | undefined;
   /** Format of keys. Default "f16". */
-  typeK?: CacheType;
+  cacheTypeK?: CacheType | undefined;
   /** Format of values. Default "f16". */
-  typeV?: CacheType;
+  cacheTypeV?: CacheType | undefined;
 }
 
 /** Memory of one context. */
@@ -153,6 +156,7 @@ const pad = (x: number, n: number): number => Math.ceil(x / n) * n;
  * @returns Bytes on both sides, and the ratio of compute.
  * @throws {RangeError} If the plan is not for this model, or the context could not be made: a size that is no whole
  * number, or a cache type whose blocks do not fit the model's heads.
+ * @throws {TypeError} If an option is unknown.
  *
  * @example
  * ```ts
@@ -220,15 +224,40 @@ interface Context {
   typeV: CacheType;
 }
 
+const OPTIONS: Readonly<Record<keyof CostOptions, true>> = {
+  nCtx: true,
+  nParallel: true,
+  nBatch: true,
+  nUbatch: true,
+  kvUnified: true,
+  swaFull: true,
+  flashAttention: true,
+  nRsSeq: true,
+  cacheTypeK: true,
+  cacheTypeV: true,
+};
+
 /** The sizes a context gets from what is asked for. */
 function contextOf(facts: ModelFacts, options: CostOptions): Context {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(OPTIONS, name));
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `There is no option ${unknown}; the options are ${Object.keys(OPTIONS).join(", ")}`,
+    );
+  }
+  const { flashAttention = "auto" } = options;
+  if (!["on", "off", "auto"].includes(flashAttention)) {
+    throw new RangeError(
+      `flashAttention must be one of on, off, auto, not ${JSON.stringify(flashAttention)}`,
+    );
+  }
   const whole = (name: keyof CostOptions, value: number, least: number): number => {
     if (!Number.isInteger(value) || value < least || value > 0xffff_ffff) {
       throw new RangeError(`${name} must be a whole number from ${least}, not ${value}`);
     }
     return value;
   };
-  const nSeqMax = Math.max(1, whole("nSeqMax", options.nSeqMax ?? 1, 0));
+  const nSeqMax = Math.max(1, whole("nParallel", options.nParallel ?? 1, 0));
   if (!options.nCtx && facts.nCtxTrain === 0) {
     throw new RangeError(
       "nCtx must be given: the model does not say what context it was trained on",
@@ -252,9 +281,9 @@ function contextOf(facts: ModelFacts, options: CostOptions): Context {
     nCtxSwa: options.swaFull ? nCtxSeq : window,
     nStream: unified ? 1 : nSeqMax,
     nStates: nSeqMax * (1 + nRsSeq),
-    flashAttn: options.flashAttn ?? true,
-    typeK: options.typeK ?? "f16",
-    typeV: options.typeV ?? "f16",
+    flashAttn: flashAttention !== "off",
+    typeK: options.cacheTypeK ?? "f16",
+    typeV: options.cacheTypeV ?? "f16",
   };
 }
 

@@ -60,9 +60,9 @@ Deno.test("estimateCost() pads the context as llama.cpp does", () => {
   assertEquals(size({}), [1024, 1024, 768]);
   assertEquals(size({ nCtx: 0 }), [1024, 1024, 768]);
   assertEquals(size({ nCtx: 1 }), [256, 256, 256]);
-  assertEquals(size({ nCtx: 1000, nSeqMax: 3 }), [1536, 512, 512]);
-  assertEquals(size({ nCtx: 1000, nSeqMax: 3, kvUnified: true }), [1024, 1024, 1024]);
-  assertEquals(size({ nCtx: 4096, nSeqMax: 3, kvUnified: true, nUbatch: 64 }), [4096, 4096, 512]);
+  assertEquals(size({ nCtx: 1000, nParallel: 3 }), [1536, 512, 512]);
+  assertEquals(size({ nCtx: 1000, nParallel: 3, kvUnified: true }), [1024, 1024, 1024]);
+  assertEquals(size({ nCtx: 4096, nParallel: 3, kvUnified: true, nUbatch: 64 }), [4096, 4096, 512]);
   assertEquals(size({ nCtx: 4096, swaFull: true }), [4096, 4096, 4096]);
   // The batch is bounded by the context as asked for.
   assertEquals(size({ nCtx: 100, nUbatch: 512 }), [256, 256, 256]);
@@ -71,7 +71,8 @@ Deno.test("estimateCost() pads the context as llama.cpp does", () => {
 
 Deno.test("estimateCost() knows the bytes of every cache type", () => {
   const bytes = (type: CacheType) =>
-    estimateCost(model([{}]), undefined, { nCtx: 256, typeK: type, typeV: type }).base.kBytes;
+    estimateCost(model([{}]), undefined, { nCtx: 256, cacheTypeK: type, cacheTypeV: type }).base
+      .kBytes;
   const perValue = Object.fromEntries(
     Object.keys(CACHE_TYPES).map((type) => [type, bytes(type as CacheType) * 8 / 256 / 64]),
   );
@@ -90,11 +91,11 @@ Deno.test("estimateCost() knows the bytes of every cache type", () => {
 
 Deno.test("estimateCost() pads values to the widest layer without flash attention", () => {
   const facts = model([{}, { nEmbdVGqa: 128 }, { hasKv: false, nEmbdVGqa: 256 }]);
-  const vBytes = (flashAttn: boolean, spec = "none") =>
-    estimateCost(facts, expandPlan(spec, 3), { flashAttn, nCtx: 256 }).plan.vBytes / 512;
-  assertEquals([vBytes(true), vBytes(false)], [192, 512]);
+  const vBytes = (flashAttention: "on" | "off" | "auto", spec = "none") =>
+    estimateCost(facts, expandPlan(spec, 3), { flashAttention, nCtx: 256 }).plan.vBytes / 512;
+  assertEquals([vBytes("on"), vBytes("auto"), vBytes("off")], [192, 192, 512]);
   // Skipped layers do not count.
-  assertEquals(vBytes(false, "layers:0,1"), 256);
+  assertEquals(vBytes("off", "layers:0,1"), 256);
 });
 
 Deno.test("estimateCost() counts layers with both kinds of memory, with one, and with none", () => {
@@ -102,7 +103,7 @@ Deno.test("estimateCost() counts layers with both kinds of memory, with one, and
     nEmbdR: 3,
     nEmbdS: 5,
   });
-  const { base } = estimateCost(facts, undefined, { nCtx: 256, nSeqMax: 2 });
+  const { base } = estimateCost(facts, undefined, { nCtx: 256, nParallel: 2 });
   assertEquals([base.nKvLayers, base.nRecurrentLayers, base.recurrentBytes], [2, 2, 2 * 2 * 8 * 4]);
 });
 
@@ -141,13 +142,22 @@ Deno.test("estimateCost() refuses contexts that cannot be made", () => {
     "nCtx must be a whole number",
   );
   assertThrows(
-    () => estimateCost(facts, undefined, { typeK: "q4_K" as CacheType }),
+    () => estimateCost(facts, undefined, { cacheTypeK: "q4_K" as CacheType }),
     RangeError,
     "cannot have type q4_K",
   );
   assertThrows(
-    () => estimateCost(model([{ nEmbdKGqa: 48 }]), undefined, { typeK: "q8_0" }),
+    () => estimateCost(model([{ nEmbdKGqa: 48 }]), undefined, { cacheTypeK: "q8_0" }),
     RangeError,
     "its blocks of 32 do not divide 48",
   );
+});
+
+Deno.test("estimateCost() refuses options that it does not know", () => {
+  const refused = (options: object) => () => estimateCost(model(FOUR), undefined, options);
+  assertThrows(refused({ typeK: "q8_0" }), TypeError, "There is no option typeK; the options are");
+  assertThrows(refused({ threads: 2 }), TypeError, "There is no option threads");
+  assertThrows(refused({ toString: 2 }), TypeError, "There is no option toString");
+  assertThrows(refused({ flashAttention: true }), RangeError, "one of on, off, auto, not true");
+  assertEquals(refused({ cacheTypeK: undefined, nCtx: undefined })().nCtx, 1024);
 });

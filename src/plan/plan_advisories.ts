@@ -1,9 +1,11 @@
 /**
- * Warns of plans that tend to damage a model: layers at its very start or end that are repeated.
+ * Warns of plans that tend to damage a model: layers at its very start or end that are repeated, and layers that do not
+ * run at all.
  *
  * @param layers Source layers, in the order they run.
  * @param nLayer Layers the model has.
- * @returns One sentence for each end that is touched; a warning, never a reason to refuse.
+ * @returns One sentence for each end that is touched, and one for all layers left out; warnings, never a reason to
+ * refuse.
  *
  * @example
  * ```ts
@@ -12,6 +14,9 @@
  *
  * assertEquals(planAdvisories([0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 12).length, 1);
  * assertEquals(planAdvisories([0, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 10, 11], 12), []);
+ * assertEquals(planAdvisories([0, 1, 2, 3], 12), [
+ *   "8 of 12 layers are skipped (4..11); leaving layers out usually makes a model worse",
+ * ]);
  * ```
  */
 export function planAdvisories(layers: readonly number[], nLayer: number): string[] {
@@ -30,9 +35,15 @@ export function planAdvisories(layers: readonly number[], nLayer: number): strin
       `${edge} of ${nLayer} layers; repeating these usually makes a model worse`,
     ];
   const sorted = [...repeated].sort((a, b) => a - b);
+  const skipped = Array.from({ length: nLayer }, (_, il) => il).filter((il) => !seen.has(il));
   return [
     ...advise(sorted.filter((il) => il < edge), "first"),
     ...advise(sorted.filter((il) => il >= nLayer - edge), "last"),
+    ...skipped.length === 0 ? [] : [
+      `${skipped.length} of ${nLayer} layers ${skipped.length === 1 ? "is" : "are"} skipped (${
+        ranges(skipped)
+      }); leaving layers out usually makes a model worse`,
+    ],
   ];
 }
 

@@ -11,7 +11,10 @@ const CASES: [spec: string, nLayer: number, advisories: number, includes: string
   ["3,9", 12, 0, ""],
   ["8,10", 12, 1, "layer 9 is"],
   ["none", 12, 0, ""],
-  ["layers:0..5,9", 12, 0, ""],
+  ["layers:0..5,9", 12, 1, "5 of 12 layers are skipped (6..8,10..11); leaving layers out"],
+  ["layers:0..3,3,39", 40, 2, "35 of 40 layers are skipped (4..38)"],
+  ["layers:0,1,1,2", 40, 2, "37 of 40 layers are skipped (3..39)"],
+  ["layers:0..4,6..11", 12, 1, "1 of 12 layers is skipped (5)"],
   ["1,2", 4, 2, "layer 1 is repeated"],
 ];
 

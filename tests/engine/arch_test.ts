@@ -45,7 +45,7 @@ for (const name of ["gemma3", "qwen35+nextn", "jamba", "falcon-h1"]) {
         });
         const cost = estimateCost(modelFacts(header), context.info.plan, {
           nCtx,
-          nSeqMax: nParallel,
+          nParallel,
           nBatch: 512,
           kvUnified: nParallel > 1,
           swaFull,

@@ -215,12 +215,12 @@ test("a context's caches are of the size that estimateCost() tells", async (mode
     });
     const cost = estimateCost(facts, context.info.plan, {
       nCtx,
-      nSeqMax: nParallel,
+      nParallel,
       nBatch: 512,
       kvUnified: nParallel > 1,
       swaFull: false,
-      typeK,
-      typeV,
+      cacheTypeK: typeK,
+      cacheTypeV: typeV,
     });
     assertEquals(context.info.kvBytes, cost.plan.kvBytes, `${repeatLayers} ${nCtx} ${typeK}`);
     assertEquals(context.info.recurrentBytes, cost.plan.recurrentBytes);
