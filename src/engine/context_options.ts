@@ -39,13 +39,13 @@ export interface ContextOptions {
    * and where they would, all of them end with an error. Default: the model's, at most 4096.
    */
   nCtx?: number | undefined;
-  /** Tokens handed to the model at once. A request stops between two batches. Default 512. */
+  /** Tokens handed to the model at once, at least `nParallel` and 2. A request stops between two batches. Default 512. */
   nBatch?: number | undefined;
   /** Tokens computed at once (ubatch). Default 512. */
   nUbatch?: number | undefined;
   /** Requests that run at once, in a slot each, sharing `nCtx` tokens; more wait. Default 4. */
   nParallel?: number | undefined;
-  /** Threads that compute. Default: the cores, at most 8. */
+  /** Threads that compute, cut at four for each core and 16. Default: the cores, at most 8. */
   threads?: number | undefined;
   /** Element type of the K cache. Default `"f16"`. */
   cacheTypeK?: KvType | undefined;
@@ -146,11 +146,14 @@ export function contextArgs(
     if (typeof value !== "boolean") throw new TypeError(`${name} must be true or false`);
     return value;
   };
-  const nCtx = n("nCtx", Math.min(nCtxTrain || 4096, 4096));
-  const nBatch = n("nBatch", 512);
+  // A file may say 0, or a number that is negative as upstream's int32.
+  const nCtx = n("nCtx", nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096);
   const nParallel = n("nParallel", 4, 256);
-  const threads = n("threads", defaultThreads(), 512);
-  add("-c", nCtx);
+  // Upstream asserts that a batch holds a token of every slot, and two tokens for a trial at the start.
+  const nBatch = Math.max(n("nBatch", 512), nParallel, 2);
+  // Each is a Worker; many more than there are cores only wait for each other.
+  const threads = Math.min(n("threads", defaultThreads()), 4 * defaultThreads() + 16);
+  add("-c", Math.max(nCtx, 256)); // upstream rounds up to a multiple of this
   add("-b", nBatch);
   add("-ub", Math.min(n("nUbatch", 512), nBatch));
   add("-np", nParallel);
@@ -172,7 +175,11 @@ export function contextArgs(
   }
   const lora = options.lora ?? [];
   if (!Array.isArray(lora)) throw new TypeError("lora must be a list");
-  const adapters = lora.map(({ path, scale = 1 }, i) => {
+  const adapters = lora.map((adapter, i) => {
+    if (typeof adapter !== "object" || adapter === null) {
+      throw new TypeError(`lora[${i}] must be an object with a path`);
+    }
+    const { path, scale = 1 } = adapter;
     if (typeof path !== "string") throw new TypeError(`lora[${i}].path must be a path`);
     return { path, scale: finiteNumber(`lora[${i}].scale`, scale, -1e6, 1e6) };
   });

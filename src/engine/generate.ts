@@ -128,7 +128,7 @@ export interface GenerateOptions {
   /** A GBNF grammar that the answer follows. */
   grammar?: string | undefined;
   /** A JSON schema that the answer follows. */
-  jsonSchema?: Record<string, unknown> | boolean | undefined;
+  jsonSchema?: Record<string, unknown> | undefined;
   /** Give this many likely tokens for each place. */
   logprobs?: number | undefined;
   /** Keep going over the model's end token. Default false. */
@@ -227,11 +227,51 @@ const NUMBERS: [keyof GenerateOptions, min: number, max: number, whole: boolean]
   ["topP", 0, 1, false],
   ["minP", 0, 1, false],
   ["repeatPenalty", 0, 1e6, false],
-  ["repeatLastN", -1, 2 ** 31 - 1, true],
+  ["repeatLastN", -1, 1e6, true], // upstream allocates this many tokens
   ["presencePenalty", -1e6, 1e6, false],
   ["frequencyPenalty", -1e6, 1e6, false],
   ["logprobs", 0, 2 ** 31 - 1, true],
 ];
+
+/** Fields of llama-server's request that decide the form of its answer, or that are options already. */
+const RESERVED = [
+  "stream",
+  "prompt",
+  "messages",
+  "n",
+  "n_cmpl",
+  "response_fields",
+  "return_tokens",
+  "return_progress",
+  "verbose",
+  "grammar_lazy",
+  "grammar_triggers",
+];
+
+/** Levels of a grammar or a schema. */
+const MAX_NESTING = 500;
+
+/** Depth of parentheses in a grammar, those in strings and classes counted as well. */
+function nesting(grammar: string): number {
+  let open = 0;
+  let most = 0;
+  for (const c of grammar) {
+    if (c === "(") most = Math.max(most, ++open);
+    else if (c === ")") open--;
+  }
+  return most;
+}
+
+/** Depth of an object, counted no further than just past the limit. */
+function depth(value: unknown): number {
+  let level: unknown[] = [value];
+  let n = 0;
+  while (level.length > 0 && n <= MAX_NESTING) {
+    level = level.flatMap((v) => typeof v === "object" && v !== null ? Object.values(v) : []);
+    n++;
+  }
+  return n;
+}
 
 function checkOptions(options: GenerateOptions, nSlots: number): void {
   knownNames("generate()", options, OPTIONS);
@@ -247,17 +287,31 @@ function checkOptions(options: GenerateOptions, nSlots: number): void {
   const isObject = (v: unknown) => typeof v === "object" && v !== null && !Array.isArray(v);
   must(
     "stop",
-    "a string or a list of strings",
-    (v) => [v].flat().every((s) => typeof s === "string"),
+    "a string or a list of strings, none of them empty",
+    (v) => [v].flat().every((s) => typeof s === "string" && s !== ""),
   );
   must("grammar", "a string", (v) => typeof v === "string");
-  must("jsonSchema", "a schema object or a boolean", (v) => typeof v === "boolean" || isObject(v));
+  must("jsonSchema", "a schema object", isObject);
   must("ignoreEos", "true or false", (v) => typeof v === "boolean");
   must("cachePrompt", "true or false", (v) => typeof v === "boolean");
   must("tools", "a list", Array.isArray);
   must("toolChoice", "a string or an object", (v) => typeof v === "string" || isObject(v));
   must("extra", "an object", isObject);
   must("signal", "an AbortSignal", (v) => v instanceof AbortSignal);
+  for (const key of Object.keys(options.extra ?? {})) {
+    if (RESERVED.includes(key)) {
+      throw new TypeError(
+        `extra.${key} would change the form of the answer; use context.request() for that`,
+      );
+    }
+  }
+  // Upstream's parsers recurse; what is deeper than this would end the whole instance.
+  if (options.grammar !== undefined && nesting(options.grammar) > MAX_NESTING) {
+    throw new RangeError(`grammar is nested deeper than ${MAX_NESTING} parentheses`);
+  }
+  if (options.jsonSchema !== undefined && depth(options.jsonSchema) > MAX_NESTING) {
+    throw new RangeError(`jsonSchema is nested deeper than ${MAX_NESTING} levels`);
+  }
   if (options.grammar !== undefined && options.jsonSchema !== undefined) {
     throw new TypeError("grammar and jsonSchema exclude each other");
   }
@@ -508,6 +562,7 @@ export async function* runGeneration(
   let wake = Promise.withResolvers<void>();
   let done = false;
   let status = 200;
+  let ended = false;
   let failure: Error | undefined;
   let plain = "";
   const parse = sseParser();
@@ -535,7 +590,9 @@ export async function* runGeneration(
               if (isError(object)) throw toEngineError(object, 500, nCtx);
               for (const piece of reader(object)) {
                 queue.push(piece);
-                if (piece.end) onEnd(piece.end);
+                if (!piece.end) continue;
+                ended = true;
+                onEnd(piece.end);
               }
             }
           }
@@ -571,6 +628,7 @@ export async function* runGeneration(
     await finished;
     signal?.throwIfAborted();
     if (failure) throw failure;
+    if (!ended) throw new EngineError("The engine's answer has no end");
   } finally {
     stop.abort();
     await finished;

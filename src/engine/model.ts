@@ -407,6 +407,9 @@ export class Model implements AsyncDisposable {
   ): Promise<Logits> {
     const { signal, ...rest } = options;
     const { plan, effective } = this.#plan(rest.repeatLayers);
+    if (typeof prompt !== "string" && !Array.isArray(prompt)) {
+      throw new TypeError("The prompt must be a string or a list of tokens");
+    }
     const tokens = typeof prompt === "string" ? await this.tokenize(prompt) : [...prompt];
     if (tokens.length === 0) throw new RangeError("The prompt has no tokens");
     for (const token of tokens) wholeNumber("token", token, 0, this.info.nVocab - 1);

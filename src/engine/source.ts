@@ -1,6 +1,6 @@
 import { readHeader } from "../gguf/read_header.ts";
 import { readModel } from "../gguf/read_model.ts";
-import type { ByteSource } from "./client.ts";
+import { type ByteSource, EngineError } from "./client.ts";
 
 /** Where a model comes from: a path (of any shard of a split model), a `file:` URL, a `Blob`, or its bytes. */
 export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer>;
@@ -37,7 +37,22 @@ export async function openSources(source: ModelSource): Promise<ByteSource[]> {
   return files.map(pathSource);
 }
 
-/** A source that the engine's Worker opens itself. */
+/**
+ * A source that the engine's Worker opens itself.
+ *
+ * @throws {EngineError} If there is no such file.
+ */
 export function pathSource(path: string): ByteSource {
-  return { size: Deno.statSync(path).size, path };
+  let info: Deno.FileInfo;
+  try {
+    info = Deno.statSync(path);
+  } catch (error) {
+    throw new EngineError(
+      error instanceof Deno.errors.NotFound
+        ? `${path}: there is no such file`
+        : `${path}: it cannot be read: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  if (!info.isFile) throw new EngineError(`${path}: it is not a file`);
+  return { size: info.size, path };
 }

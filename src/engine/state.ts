@@ -66,6 +66,7 @@ export async function unpackState(
   } catch {
     return refuse("its head is damaged");
   }
+  if (typeof head !== "object" || head === null) return refuse("its head is damaged");
   const bytes = new Uint8Array(state.subarray(12 + n));
   if (bytes.length !== head.bytes) {
     return refuse(`it is cut: ${bytes.length} bytes of ${head.bytes}`);
