@@ -4,6 +4,7 @@
  * @module
  */
 
+import { fileURLToPath } from "node:url";
 import {
   type EngineCall,
   EventKind,
@@ -108,6 +109,7 @@ export class EngineClient {
   #nextReq = 1;
   #nextFile = 1;
   #flags!: Int32Array;
+  #started = false;
   #slots: number[] = [];
   #gone: EngineError | undefined;
   #closing: Promise<void> | undefined;
@@ -288,6 +290,15 @@ export class EngineClient {
     })();
   }
 
+  /**
+   * Ends the instance at once, whatever it does: for one that does not end by itself.
+   *
+   * @param why Said by calls that are under way.
+   */
+  kill(why: string): void {
+    this.#fail(why);
+  }
+
   /** The error that ended the instance, if any. */
   get gone(): EngineError | undefined {
     return this.#gone;
@@ -299,9 +310,8 @@ export class EngineClient {
 
   #fail(message: string): void {
     if (this.#gone) return;
-    this.#gone = new EngineError(`the engine's instance is gone: ${message.trim()}`, {
-      fatal: true,
-    });
+    const what = this.#started ? "the engine's instance is gone" : "Cannot start the engine";
+    this.#gone = new EngineError(`${what}: ${message.trim()}`, { fatal: true });
     this.#ready.reject(this.#gone);
     for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
     for (const settle of [...this.#mem.values()]) settle(null, -1);
@@ -314,6 +324,7 @@ export class EngineClient {
     switch (message.op) {
       case "ready":
         this.#flags = new Int32Array(message.memory, message.flags, MAX_REQUESTS);
+        this.#started = true;
         return this.#ready.resolve();
       case "event":
         return this.#event(message.req, message.kind, message.aux, message.data);
@@ -392,17 +403,27 @@ export class EngineClient {
 
 async function readBuild(dist: URL): Promise<{ id: string }> {
   const url = new URL("build.json", dist);
+  const place = url.protocol === "file:" ? fileURLToPath(url) : url.href;
+  const wrong = (what: string): never => {
+    throw new EngineError(`Cannot start the engine: ${what}; run "deno task build" once`);
+  };
+  let text: string;
   try {
-    if (url.protocol === "file:") return JSON.parse(await Deno.readTextFile(url));
-    const response = await fetch(url);
-    if (!response.ok) throw new Error(`HTTP ${response.status}`);
-    return await response.json();
+    text = url.protocol === "file:" ? await Deno.readTextFile(url) : await fetchText(url);
   } catch {
-    throw new EngineError(
-      `Cannot start the engine: there is no built WASM at ${
-        url.protocol === "file:" ? url.pathname : url
-      }; ` +
-        `run "deno task build" once`,
-    );
+    return wrong(`there is no built WASM at ${place}`);
   }
+  let build: { id?: unknown } | null;
+  try {
+    build = JSON.parse(text);
+  } catch {
+    return wrong(`${place} is damaged`);
+  }
+  return typeof build?.id === "string" ? { id: build.id } : wrong(`${place} is damaged`);
+}
+
+async function fetchText(url: URL): Promise<string> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  return await response.text();
 }

@@ -98,6 +98,9 @@ interface RawModel {
   layer_plan: string;
 }
 
+/** How long {@linkcode Model.dispose} waits for what is under way. */
+const DISPOSE_LIMIT_MS = 10_000;
+
 const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn", 4: "error" };
 
 /**
@@ -459,10 +462,16 @@ export class Model implements AsyncDisposable {
   /** Stops what runs, frees contexts and weights, ends the Worker. Harmless a second time. */
   dispose(): Promise<void> {
     return this.#disposing ??= (async () => {
+      // What does not end, e.g. a chat template that loops, must not hold up who wants to leave.
+      const limit = setTimeout(
+        () => this.#client.kill("it did not end by itself"),
+        DISPOSE_LIMIT_MS,
+      );
       await Promise.allSettled([...this.#contexts].map((context) => context.dispose()));
       await Promise.allSettled([...this.#creating]);
       await this.#client.call({ fn: "model_free", model: this.#handle }).catch(() => {});
       await this.#client.close();
+      clearTimeout(limit);
     })();
   }
 

@@ -107,7 +107,9 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   const [module, { default: create }] = await Promise.all([
     compile(message.wasm),
     import(message.js),
-  ]);
+  ]).catch((error) => {
+    throw new Error(`the built WASM is damaged (${error.message}); run "deno task build --force"`);
+  });
   instance = await create({
     rys: host,
     rysThreads: message.threads,

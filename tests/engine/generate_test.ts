@@ -264,7 +264,7 @@ test("generate() refuses a wrong grammar and goes on", async (model) => {
 
 test("generate() refuses grammar and schema together", async (model) => {
   await using context = await model.createContext(SMALL);
-  assertThrows(() => context.generate("a", { grammar: "x", jsonSchema: true }), TypeError);
+  assertThrows(() => context.generate("a", { grammar: "x", jsonSchema: {} }), TypeError);
 });
 
 test("generate() with a seed is the same again, with one thread and with two", async (model) => {

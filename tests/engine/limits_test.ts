@@ -62,3 +62,13 @@ Deno.test("a missing adapter, draft model or prompt is named", async () => {
   );
   await assertRejects(() => model.logits(5 as unknown as string), TypeError, "The prompt must be");
 });
+
+Deno.test("dispose() ends what does not end by itself", async () => {
+  const model = await loadModel(DEMO);
+  const loop =
+    "{% for i in range(100000000) %}{% for j in range(100000000) %}{% endfor %}{% endfor %}";
+  const creating = model.createContext({ chatTemplate: loop });
+  creating.catch(() => {});
+  await model.dispose();
+  await assertRejects(() => creating, EngineError);
+});
