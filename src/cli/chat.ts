@@ -1,7 +1,7 @@
 import type { ChatMessage, Context, GenerateOptions, GenerationEnd } from "../engine/mod.ts";
 import { describeError, UsageError } from "./errors.ts";
 import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
-import { lineSource } from "./line_editor.ts";
+import { lineSource, type TerminalLines } from "./line_editor.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, planLines } from "./plan_text.ts";
 import {
@@ -38,6 +38,7 @@ export async function chat(flags: Flags, shell: Shell): Promise<number> {
   checkSpec(flags, spec, "repeatLayers");
   const options = await generateOptions(flags);
   const first = await promptText(flags);
+  const lines = lineSource(shell, "> "); // before loading, so that what is typed meanwhile is kept
   await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
   const session = await openContext(flags, loaded, spec, where);
   bootLog(loaded, session, shell);
@@ -48,7 +49,7 @@ export async function chat(flags: Flags, shell: Shell): Promise<number> {
     shell.warn("the model has no chat template; ChatML is used");
   }
   const system = escapedText(flags, "systemPrompt");
-  return await new Chat(flags, shell, loaded, session, options, system).talk(first);
+  return await new Chat(flags, shell, loaded, session, options, system).talk(first, lines);
 }
 
 /** One conversation. */
@@ -69,15 +70,15 @@ class Chat {
    * Reads messages and answers them until there are no more.
    *
    * @param first A message before those.
+   * @param lines Where they come from.
    * @returns The exit code.
    */
-  async talk(first: string | undefined): Promise<number> {
+  async talk(first: string | undefined, lines: TerminalLines): Promise<number> {
     const isSingle = this.flags.on("singleTurn");
     if (first !== undefined) {
       await this.#answer(first);
       if (isSingle) return 0;
     }
-    const lines = lineSource(this.shell, "> ");
     if (lines.isTerminal && !this.shell.quiet) {
       this.shell.err("Type a message, /help for commands, Ctrl-D to leave.\n");
     }

@@ -1,3 +1,5 @@
+import { environment } from "./environment.ts";
+import { filePath } from "./file_path.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatBytes } from "./plan_text.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
@@ -52,15 +54,24 @@ export function wasmFeatures(): Record<string, boolean> {
   return features;
 }
 
-/** Folder in which downloads are kept. */
-export function cacheFolder(): string {
-  const env = (name: string) => Deno.env.get(name) || undefined;
-  if (Deno.build.os === "windows") {
-    return `${env("LOCALAPPDATA") ?? env("USERPROFILE") ?? "."}\\rys-edge`;
-  }
-  const base = env("XDG_CACHE_HOME") ??
-    `${env("HOME") ?? "."}/${Deno.build.os === "darwin" ? "Library/Caches" : ".cache"}`;
-  return `${base}/rys-edge`;
+/**
+ * Folder in which downloads are kept.
+ *
+ * @param env Looks up an environment variable.
+ * @returns The folder, or why there is none.
+ */
+export function cacheFolder(
+  env: (name: string) => string | undefined = environment,
+): { path: string } | { path: undefined; why: string } {
+  const isWindows = Deno.build.os === "windows";
+  const [own, home] = isWindows
+    ? ["LOCALAPPDATA", "USERPROFILE"] as const
+    : ["XDG_CACHE_HOME", "HOME"] as const;
+  const sub = isWindows ? "" : Deno.build.os === "darwin" ? "/Library/Caches" : "/.cache";
+  const homePath = env(home);
+  const base = env(own) ?? (homePath === undefined ? undefined : homePath + sub);
+  if (base === undefined) return { path: undefined, why: `${home} and ${own} are not set` };
+  return { path: base + (isWindows ? "\\rys-edge" : "/rys-edge") };
 }
 
 /**
@@ -73,7 +84,7 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
   const features = wasmFeatures();
   const build = await readBuild();
   const gpu = await lookAtGpu();
-  const memory = Deno.systemMemoryInfo();
+  const memory = systemMemory();
   const cores = navigator.hardwareConcurrency;
   const cache = cacheFolder();
   const wasm = await lookAtWasm(build);
@@ -91,10 +102,17 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
     { name: "CPU cores", value: String(cores) },
     {
       name: "memory",
-      value: `${formatBytes(memory.available)} available of ${formatBytes(memory.total)}`,
+      value: memory === null
+        ? "unknown: Deno may not look (--allow-sys)"
+        : `${formatBytes(memory.available)} available of ${formatBytes(memory.total)}`,
     },
     { name: "GPU", value: gpu.value, ...(gpu.ok ? { ok: true } : {}) },
-    { name: "cache", value: `${cache} (${await describeFolder(cache)})` },
+    {
+      name: "cache",
+      value: cache.path === undefined
+        ? `none: ${cache.why}`
+        : `${cache.path} (${await describeFolder(cache.path)})`,
+    },
   ];
   const missing = findings.filter((one) => one.needed && one.ok === false);
   if (flags.on("json")) {
@@ -107,9 +125,9 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
       wasm: { present: wasm.bytes > 0, valid: wasm.valid, bytes: wasm.bytes, build: build ?? null },
       features,
       cores,
-      memory: { total: memory.total, available: memory.available },
+      memory,
       gpu: gpu.json,
-      cache,
+      cache: cache.path ?? null,
       missing: missing.map(({ name, value, fix }) => ({ name, value, fix })),
     };
     await shell.out(JSON.stringify(report) + "\n");
@@ -130,6 +148,14 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
   return missing.length === 0 ? 0 : 1;
 }
 
+function systemMemory(): { total: number; available: number } | null {
+  if (Deno.permissions.querySync({ name: "sys", kind: "systemMemoryInfo" }).state !== "granted") {
+    return null;
+  }
+  const { total, available } = Deno.systemMemoryInfo();
+  return { total, available };
+}
+
 async function lookAtWasm(
   build: { id: string; [field: string]: unknown } | undefined,
 ): Promise<{ finding: Finding; bytes: number; valid: boolean }> {
@@ -145,7 +171,7 @@ async function lookAtWasm(
   const finding: Finding = { name: "WASM", value: "", ok: false, needed: true, fix: BUILD_COMMAND };
   if (bytes === undefined || build === undefined) {
     finding.value = `not built: there is no ${bytes === undefined ? "rys.wasm" : "build.json"} in ${
-      DIST.protocol === "file:" ? DIST.pathname : DIST
+      filePath(DIST)
     }`;
     return { finding, bytes: bytes?.length ?? 0, valid: false };
   }

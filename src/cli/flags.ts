@@ -125,7 +125,8 @@ export const FLAGS = [
     env: "LLAMA_ARG_REPEAT_LAYERS",
     commands: ["run", "chat", "plan", "logits"],
     group: "Plan",
-    help: 'layers to run again: "26,34" (26..33 once more), "26,34x2", "43,45;28,34", ' +
+    help:
+      'layers to run again: "26,34" (26..33 once more), "26,34x2" (twice more), "43,45;28,34", ' +
       '"layers:0..33,33,34..63", "none"',
   },
   {

@@ -18,19 +18,19 @@ const ABOUT: Record<CommandName, About> = {
     line: "continue a prompt (the default command)",
     usage: "[-m FILE] [-p TEXT] [--repeat-layers SPEC] [-n N]",
     text:
-      `Continues a prompt and writes the text to standard output as it comes; what else there is to say goes to standard error. The prompt itself is not repeated. It reaches the model as it is, also where the model has a chat template: --chat, -sys or -st send it as a chat message by that template. Without -m it is the demo model, without -p or -f a prompt for trying out (then at most 128 tokens).`,
+      `Continues a prompt and writes the text to standard output as it comes; what else there is to say goes to standard error. The prompt itself is not repeated. It reaches the model as it is, also where the model has a chat template: --chat, -sys or -st send it as a chat message by that template. Without -m it is the demo model. Without -p or -f the prompt is what a pipe or a file gives on standard input, and else one for trying out (then at most 128 tokens). In a plan x3 means three further passes, which are shown as x4 in all.`,
   },
   chat: {
     line: "talk with a model",
     usage: "[-m FILE] [-sys TEXT] [--repeat-layers SPEC]",
     text:
-      `A conversation by the model's chat template. In a terminal lines can be edited and called back with the up and down keys; otherwise each line of standard input is one message. Ctrl-C stops an answer. Lines that begin with a slash are commands: /help shows them. /plan changes the layer plan and goes on with the conversation.`,
+      `A conversation by the model's chat template. In a terminal lines can be edited and called back with the up and down keys; otherwise each line of standard input is one message. Ctrl-C stops an answer. Lines that begin with a slash are commands: /help shows them. A wrong command is told in a terminal, and the conversation goes on; in piped input it ends the program with 2. /plan changes the layer plan and goes on with the conversation.`,
   },
   plan: {
     line: "show, check, convert and cost a layer plan, without running a model",
-    usage: "(--n-layer N | -m FILE) [--repeat-layers SPEC | --from FILE]",
+    usage: "[-m FILE | --n-layer N] [--repeat-layers SPEC | --from FILE]",
     text:
-      `Shows which layers run, where the path jumps, and what it costs. Of a model only the header is read. --to writes the plan as a mergekit recipe, a rys_relayer object, a plain list of layers, or in the grammar of --repeat-layers; --from reads any of these.`,
+      `Shows which layers run, where the path jumps, and what it costs. Of a model only the header is read; without -m or --n-layer it is the demo model's. In a plan x3 means three further passes, which are shown as x4 in all. --to writes the plan as a mergekit recipe, a rys_relayer object, a plain list of layers, or in the grammar of --repeat-layers; --from reads any of these.`,
   },
   logits: {
     line: "write the logits of every token of a prompt",
@@ -77,6 +77,8 @@ Examples:
   ${PROGRAM} help run
 
 Flags have llama.cpp's names where llama.cpp has them. Exit codes: 0 done, 1 failed, 2 wrong usage.
+--allow-read in place of -A is enough, but logits -o needs --allow-write as well, and without
+--allow-env=LLAMA_ARG_REPEAT_LAYERS that variable counts as not set.
 `;
 }
 

@@ -1,4 +1,4 @@
-import { KeyReader, LineBuffer } from "./line_buffer.ts";
+import { type Key, KeyReader, LineBuffer } from "./line_buffer.ts";
 import type { Shell } from "./shell.ts";
 import { columns } from "./text_width.ts";
 
@@ -11,13 +11,19 @@ export interface LineSource {
   next(): Promise<Line>;
 }
 
+/** Lines, and whether they are typed in a terminal. */
+export interface TerminalLines extends LineSource {
+  /** They are. */
+  readonly isTerminal: boolean;
+}
+
 /**
  * Lines of standard input: edited ones in a terminal, else as they come.
  *
  * @param shell Where to draw.
  * @param prompt What stands before a line that is edited.
  */
-export function lineSource(shell: Shell, prompt: string): LineSource & { isTerminal: boolean } {
+export function lineSource(shell: Shell, prompt: string): TerminalLines {
   const isTerminal = Deno.stdin.isTerminal() && Deno.stderr.isTerminal();
   const source = isTerminal ? new LineEditor(shell, prompt) : new PlainLines(shell);
   return { isTerminal, next: () => source.next() };
@@ -66,7 +72,10 @@ class PlainLines implements LineSource {
   }
 }
 
-/** Lines that are edited in a terminal, which is in raw mode only while one is. */
+/**
+ * Lines that are edited in a terminal. From the beginning the terminal keeps what is typed, without showing it, so that
+ * nothing is lost while no line is read, Ctrl-D least of all; Ctrl-C is a signal except while a line is edited.
+ */
 class LineEditor implements LineSource {
   readonly #shell: Shell;
   readonly #prompt: string;
@@ -75,6 +84,8 @@ class LineEditor implements LineSource {
   readonly #keys = new KeyReader();
   readonly #decoder = new TextDecoder();
   readonly #buffer = new Uint8Array(4096);
+  /** Typed, but not yet looked at. */
+  readonly #typed: Key[] = [];
   /** Row of the cursor, from the row of the prompt. */
   #row = 0;
 
@@ -83,19 +94,28 @@ class LineEditor implements LineSource {
     this.#prompt = prompt;
     this.#stopped = stopped(shell.signal);
     this.#stopped.catch(() => {});
+    Deno.stdin.setRaw(true, { cbreak: true });
+    shell.onExit = () => {
+      this.#pastes(false);
+      Deno.stdin.setRaw(false);
+    };
   }
 
   async next(): Promise<Line> {
     this.#line.clear();
     this.#row = 0;
-    this.#raw(true);
+    Deno.stdin.setRaw(true);
+    this.#pastes(true);
     try {
       this.#draw();
       while (true) {
-        const n = await Promise.race([Deno.stdin.read(this.#buffer), this.#stopped]);
-        if (n === null) return { kind: "end" };
-        const text = this.#decoder.decode(this.#buffer.subarray(0, n), { stream: true });
-        for (const key of this.#keys.read(text)) {
+        if (this.#typed.length === 0) {
+          const n = await Promise.race([Deno.stdin.read(this.#buffer), this.#stopped]);
+          if (n === null) return { kind: "end" };
+          const text = this.#decoder.decode(this.#buffer.subarray(0, n), { stream: true });
+          this.#typed.push(...this.#keys.read(text));
+        }
+        for (let key = this.#typed.shift(); key !== undefined; key = this.#typed.shift()) {
           if (this.#line.apply(key)) continue;
           if (key.name === "clear-screen") {
             this.#shell.err("\x1b[H\x1b[2J");
@@ -113,15 +133,15 @@ class LineEditor implements LineSource {
         this.#draw();
       }
     } finally {
-      this.#raw(false);
+      Deno.stdin.setRaw(true, { cbreak: true });
+      this.#pastes(false);
       this.#shell.err("\r\n");
     }
   }
 
-  #raw(on: boolean): void {
-    Deno.stdin.setRaw(on);
-    this.#shell.err(on ? "\x1b[?2004h" : "\x1b[?2004l"); // pasted text comes marked
-    this.#shell.onExit = on ? () => this.#raw(false) : undefined;
+  /** Whether pasted text comes marked. */
+  #pastes(on: boolean): void {
+    this.#shell.err(on ? "\x1b[?2004h" : "\x1b[?2004l");
   }
 
   #finish(): string {

@@ -2,6 +2,7 @@ import { modelFacts, readModel } from "../gguf/mod.ts";
 import type { GgufModel } from "../gguf/mod.ts";
 import { type CacheType, type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
 import { Failure } from "./errors.ts";
+import { filePath } from "./file_path.ts";
 import type { Flags } from "./parse_flags.ts";
 
 /** A model's files and what its header says. */
@@ -33,13 +34,19 @@ export async function readModelFile(path: string): Promise<ModelFile> {
 export function modelPath(flags: Flags): string {
   const given = flags.text("model");
   if (given !== undefined) return given;
-  const demo = new URL("../../models/demo.gguf", import.meta.url);
-  if (demo.protocol !== "file:") {
+  const demo = demoModel();
+  if (demo === undefined) {
     throw new Failure(
       "the demo model is part of the repository, not of the published package; give a model with -m FILE",
     );
   }
-  return decodeURIComponent(demo.pathname);
+  return demo;
+}
+
+/** The demo model's path; undefined in the published package, which does not have it. */
+export function demoModel(): string | undefined {
+  const demo = new URL("../../models/demo.gguf", import.meta.url);
+  return demo.protocol === "file:" ? filePath(demo) : undefined;
 }
 
 /**

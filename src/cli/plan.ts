@@ -12,7 +12,7 @@ import {
 import { asUsage, fileError, UsageError } from "./errors.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, formatBytes, layerBar, planLines } from "./plan_text.ts";
-import { costJson, costOf, type ModelFile, readModelFile } from "./model_file.ts";
+import { costJson, costOf, demoModel, type ModelFile, readModelFile } from "./model_file.ts";
 import { readInput } from "./read_input.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 
@@ -23,7 +23,7 @@ import { type Shell, showsColour, styles } from "./shell.ts";
  * @param shell Where to write.
  */
 export async function plan(flags: Flags, shell: Shell): Promise<number> {
-  const path = flags.text("headerOf");
+  let path = flags.text("headerOf");
   if (path !== undefined && flags.has("nLayer")) {
     throw new UsageError(
       "-m and --n-layer exclude each other: the model has its own number of layers",
@@ -42,11 +42,16 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
 
   // What no model could run is refused before the model is looked at.
   if (given.what !== undefined) asUsage(given.where, () => readPlan(given.what));
-  const model = path === undefined ? undefined : await readModelFile(path);
-  const nLayer = model?.header.nLayer ?? flags.number("nLayer") ?? layersOf(given.what);
-  if (nLayer === undefined) {
-    throw new UsageError("plan needs to know the model: give --n-layer N or -m FILE");
+  const known = flags.number("nLayer") ?? layersOf(given.what);
+  if (path === undefined && known === undefined) {
+    path = demoModel();
+    if (path === undefined) {
+      throw new UsageError("plan needs to know the model: give --n-layer N or -m FILE");
+    }
+    shell.note("no -m or --n-layer is given, so this is the plan on the demo model");
   }
+  const model = path === undefined ? undefined : await readModelFile(path);
+  const nLayer = model?.header.nLayer ?? known!;
   const nextn = model?.header.nextn ?? flags.number("nextn") ?? 0;
   const what = given.what ?? (model?.header.layerPlan || "none");
   const { read, effective } = asUsage(given.what === undefined ? "" : given.where, () => {

@@ -1,4 +1,8 @@
+import { fstatSync } from "node:fs";
 import { fileError } from "./errors.ts";
+
+/** How long a pipe may be silent before it counts as one that nobody writes to, in milliseconds. */
+const SILENCE_MS = 200;
 
 /**
  * Reads a text file whole.
@@ -9,12 +13,66 @@ import { fileError } from "./errors.ts";
  */
 export async function readInput(path: string): Promise<string> {
   try {
-    const bytes = path === "-"
-      ? await new Response(Deno.stdin.readable).bytes()
-      : await Deno.readFile(path);
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return decode(
+      path === "-" ? await new Response(Deno.stdin.readable).bytes() : await Deno.readFile(path),
+    );
   } catch (error) {
     const why = error instanceof TypeError ? new Error("it is no UTF-8 text") : error;
     throw fileError("read", path === "-" ? "standard input" : path, why);
   }
+}
+
+/** What standard input has where nobody asked for it. */
+export interface Piped {
+  /** Its text; "" if there is none. */
+  text: string;
+  /** It is a pipe that is open, but nothing came. */
+  silent: boolean;
+}
+
+/**
+ * Reads standard input whole, if it is a file, or a pipe that somebody writes to. A terminal and /dev/null have no text,
+ * and a pipe that is merely open, as in CI, is not waited for.
+ *
+ * @returns What there is.
+ * @throws {Failure} If it cannot be read or is no UTF-8.
+ */
+export async function readPiped(): Promise<Piped> {
+  const kind = standardInput();
+  if (kind === "other") return { text: "", silent: false };
+  if (kind === "file") return { text: await readInput("-"), silent: false };
+  const chunks: Uint8Array[] = [];
+  const buffer = new Uint8Array(1 << 16);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<"silence">((resolve) =>
+    timer = setTimeout(resolve, SILENCE_MS, "silence")
+  );
+  try {
+    let n = await Promise.race([Deno.stdin.read(buffer), silence]);
+    if (n === "silence") return { text: "", silent: true };
+    while (n !== null) {
+      chunks.push(buffer.slice(0, n));
+      n = await Deno.stdin.read(buffer);
+    }
+    return { text: decode(await new Blob(chunks as BlobPart[]).bytes()), silent: false };
+  } catch (error) {
+    const why = error instanceof TypeError ? new Error("it is no UTF-8 text") : error;
+    throw fileError("read", "standard input", why);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function standardInput(): "file" | "pipe" | "other" {
+  try {
+    if (Deno.stdin.isTerminal()) return "other";
+    const stat = fstatSync(0);
+    return stat.isFile() ? "file" : stat.isFIFO() || stat.isSocket() ? "pipe" : "other";
+  } catch {
+    return "other"; // closed
+  }
+}
+
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
 }

@@ -2,6 +2,7 @@ import type { ChatMessage, Completion, Generation, GenerationEnd } from "../engi
 import { planToJson } from "../plan/mod.ts";
 import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
 import type { Flags } from "./parse_flags.ts";
+import { readPiped } from "./read_input.ts";
 import {
   bootLog,
   checkFit,
@@ -27,7 +28,9 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   const where = flags.name("repeatLayers");
   checkSpec(flags, spec, "repeatLayers");
   const options = await generateOptions(flags);
-  const given = await promptText(flags);
+  const asked = await promptText(flags);
+  const piped = asked === undefined ? await readPiped() : undefined;
+  const given = asked ?? (piped?.text.replace(/\r?\n$/, "") || undefined);
   if (given === undefined && !flags.has("predict")) options.maxTokens = DEFAULT_PREDICT;
   const prompt = given ?? DEFAULT_PROMPT;
 
@@ -36,7 +39,10 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   bootLog(loaded, session, shell);
   const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.on("singleTurn");
   if (given === undefined) {
-    shell.note(`no -p or -f is given, so this goes on from ${JSON.stringify(prompt)}`);
+    const silent = piped?.silent
+      ? " and nothing came through the pipe at once (-f - waits for it)"
+      : "";
+    shell.note(`no -p or -f is given${silent}, so this goes on from ${JSON.stringify(prompt)}`);
   }
   if (
     asChat && !loaded.model.info.hasChatTemplate && !flags.has("chatTemplate") &&

@@ -58,6 +58,36 @@ const hasScript = Deno.build.os === "linux" &&
     .output().then(({ success }) => success, () => false);
 
 Deno.test({
+  name: "chat in a terminal keeps what is typed while it loads and while it answers",
+  ignore: !hasScript,
+  async fn() {
+    for (const typed of ["\x04", "/help\r\x04"]) {
+      const command = `stty cols 80; echo ready; NO_COLOR=1 '${Deno.execPath()}' run -A --quiet ` +
+        `'${MOD}' chat -m '${MODEL}' --temp 0 -n 4; echo "code $?"; stty -a; echo the end`;
+      const child = new Deno.Command("script", {
+        args: ["-qec", command, "/dev/null"],
+        env: { LLAMA_ARG_REPEAT_LAYERS: "", TERM: "xterm" },
+        stdin: "piped",
+        stdout: "piped",
+      }).spawn();
+      const input = child.stdin.getWriter();
+      const output = child.stdout.getReader();
+      const type = (keys: string) => input.write(new TextEncoder().encode(keys));
+      await readUntil(output, "ready");
+      await new Promise((resolve) => setTimeout(resolve, 1200)); // Deno is up, the model is not
+      await type(typed);
+      const rest = await readUntil(output, "the end");
+      assertStringIncludes(rest, "code 0");
+      assertEquals(rest.includes("/system TEXT"), typed.startsWith("/help"), rest);
+      assert(/ icanon .* echo /.test(rest), rest);
+      await input.close();
+      await child.status;
+      await output.cancel();
+    }
+  },
+});
+
+Deno.test({
   name: "chat in a terminal edits lines, stops answers, and leaves the terminal as it was",
   ignore: !hasScript,
   async fn() {

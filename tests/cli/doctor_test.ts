@@ -15,9 +15,18 @@ Deno.test("doctor finds everything here", async () => {
   }
 });
 
+Deno.test("doctor says where it may not look and what is not set", async () => {
+  const { code, out, err } = await program(["doctor"], {
+    allow: ["--allow-read", "--no-prompt"],
+  });
+  assertEquals([code, err], [0, ""]);
+  assert(/memory +unknown: Deno may not look \(--allow-sys\)/.test(out), out);
+  assert(/cache +none: HOME and XDG_CACHE_HOME are not set/.test(out), out);
+});
+
 /** A copy of the program in a folder without the built WASM. */
 async function bareCopy(): Promise<string> {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "my space" });
   const copy = async (name: string) => {
     const from = new URL(name, ROOT);
     if ((await Deno.stat(from)).isFile) return await Deno.copyFile(from, `${folder}/${name}`);
@@ -41,6 +50,7 @@ Deno.test("without the built WASM the program says how to make it", async () => 
     const doctor = await program(["doctor"], { mod });
     assertEquals(doctor.code, 1);
     assertStringIncludes(doctor.out, "missing: WASM");
+    assertStringIncludes(doctor.out, `in ${folder}/wasm/dist/`);
     assertStringIncludes(doctor.out, "deno task build");
     const plan = await program(["plan", "--n-layer", "64", "--repeat-layers", "26,34"], { mod });
     assertEquals(plan.code, 0);

@@ -45,6 +45,22 @@ Deno.test("plan -m reads the header and tells the cost", async () => {
   assertEquals(half.cost.kv_bytes, 2 * quarter.cost.kv_bytes);
 });
 
+Deno.test("plan without a model takes the demo model, and says so", async () => {
+  const { code, out, err } = await program(["plan", "--repeat-layers", "33,34"]);
+  assertEquals(code, 0);
+  assertStringIncludes(out, "n_layer_eff = 41\n");
+  assertStringIncludes(out, "kv cache ");
+  assertEquals(
+    err,
+    "note: no -m or --n-layer is given, so this is the plan on the demo model\n",
+  );
+});
+
+Deno.test("plan warns of layers left out", async () => {
+  const args = ["plan", "--n-layer", "40", "--repeat-layers", "layers:0..3,3,39"];
+  assertStringIncludes((await program(args)).out, "35 of 40 layers are skipped (4..38)");
+});
+
 Deno.test("plan --to writes what --from reads", async () => {
   const { layers } = await json(args);
   for (const form of ["mergekit", "rys_relayer", "layers", "spec"]) {
@@ -71,7 +87,6 @@ Deno.test("plan takes its default from the environment", async () => {
 Deno.test("plan refuses what does not go together", async () => {
   for (
     const wrong of [
-      ["plan", "--repeat-layers", "1,2"],
       ["plan", "--n-layer", "8", "-m", MODEL],
       ["plan", "--n-layer", "8", "--repeat-layers", "1,2", "--from", "-"],
       ["plan", "--n-layer", "0"],

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { json, MODEL, program } from "./_program.ts";
+import { json, MOD, MODEL, program, start } from "./_program.ts";
 
 const quick = ["-m", MODEL, "-p", "Once upon a time", "-n", "12", "--temp", "0"];
 
@@ -113,6 +113,48 @@ Deno.test("run reads the prompt from a file and from standard input", async () =
   assertEquals((await json([...rest, "-f", file])).tokens, want);
   await Deno.remove(file);
   assertEquals((await json([...rest, "-f", "-"], { stdin: "Once upon a time\n" })).tokens, want);
+});
+
+Deno.test("run takes what is piped in for the prompt", async () => {
+  const want = (await json(quick)).tokens;
+  const rest = ["-m", MODEL, "-n", "12", "--temp", "0"];
+  assertEquals((await json(rest, { stdin: "Once upon a time\n" })).tokens, want);
+  // -p wins.
+  assertEquals((await json(quick, { stdin: "something else" })).tokens, want);
+  const file = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(file, "Once upon a time\n");
+    const from = async (path: string) => {
+      const { stdout, stderr } = await new Deno.Command("sh", {
+        args: [
+          ...["-c", `exec "$0" run -A --quiet "$@" <'${path}'`],
+          ...[Deno.execPath(), MOD, ...rest, "--json"],
+        ],
+        env: { LLAMA_ARG_REPEAT_LAYERS: "" },
+      }).output();
+      const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+      return { tokens: JSON.parse(text(stdout)).tokens, err: text(stderr) };
+    };
+    const piped = await from(file);
+    assertEquals(piped.tokens, want);
+    assert(!piped.err.includes("note: "), piped.err);
+    assertStringIncludes((await from("/dev/null")).err, "note: no -p or -f is given, so this");
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("run does not wait for a pipe that nobody writes to", async () => {
+  const child = start(["-m", MODEL, "-n", "2"]);
+  const [{ code }, err, out] = await Promise.all([
+    child.status,
+    new Response(child.stderr).text(),
+    new Response(child.stdout).text(),
+  ]);
+  assertEquals(code, 0);
+  assertStringIncludes(err, "nothing came through the pipe at once (-f - waits for it), so this");
+  assert(out.length > 0);
+  await child.stdin.close().catch(() => {});
 });
 
 Deno.test("run stops at -r and leaves it out", async () => {

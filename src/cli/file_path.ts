@@ -1,0 +1,13 @@
+/**
+ * A `file:` URL as the path that people and programs know, with spaces and other letters as they are.
+ *
+ * @param url The URL.
+ * @returns The path; the URL itself where it is none of a file.
+ */
+export function filePath(url: URL): string {
+  if (url.protocol !== "file:") return url.href;
+  const path = decodeURIComponent(url.pathname.replace(/%(?![0-9a-f]{2})/gi, "%25"));
+  return Deno.build.os === "windows"
+    ? path.replace(/^\/(?=[a-z]:)/i, "").replaceAll("/", "\\")
+    : path;
+}
