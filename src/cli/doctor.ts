@@ -1,4 +1,4 @@
-import { environment } from "./environment.ts";
+import { environment, mayLook } from "./environment.ts";
 import { filePath } from "./file_path.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatBytes } from "./plan_text.ts";
@@ -70,7 +70,12 @@ export function cacheFolder(
   const sub = isWindows ? "" : Deno.build.os === "darwin" ? "/Library/Caches" : "/.cache";
   const homePath = env(home);
   const base = env(own) ?? (homePath === undefined ? undefined : homePath + sub);
-  if (base === undefined) return { path: undefined, why: `${home} and ${own} are not set` };
+  if (base === undefined) {
+    const why = env === environment && !mayLook(home)
+      ? "unknown: Deno may not look (--allow-env)"
+      : `none: ${home} and ${own} are not set`;
+    return { path: undefined, why };
+  }
   return { path: base + (isWindows ? "\\rys-edge" : "/rys-edge") };
 }
 
@@ -110,7 +115,7 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
     {
       name: "cache",
       value: cache.path === undefined
-        ? `none: ${cache.why}`
+        ? cache.why
         : `${cache.path} (${await describeFolder(cache.path)})`,
     },
   ];

@@ -19,6 +19,6 @@ Deno.test({
     const at = (env: Record<string, string>) => cacheFolder((name) => env[name]);
     assertEquals(at({ HOME: "/h" }), { path: "/h/.cache/rys-edge" });
     assertEquals(at({ HOME: "/h", XDG_CACHE_HOME: "/c" }), { path: "/c/rys-edge" });
-    assertEquals(at({}), { path: undefined, why: "HOME and XDG_CACHE_HOME are not set" });
+    assertEquals(at({}), { path: undefined, why: "none: HOME and XDG_CACHE_HOME are not set" });
   },
 });

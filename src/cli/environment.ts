@@ -5,6 +5,14 @@
  * @returns Its value; undefined where it is not set or empty.
  */
 export function environment(name: string): string | undefined {
-  const { state } = Deno.permissions.querySync({ name: "env", variable: name });
-  return state === "granted" ? Deno.env.get(name) || undefined : undefined;
+  return mayLook(name) ? Deno.env.get(name) || undefined : undefined;
+}
+
+/**
+ * Whether the program may read a variable without asking.
+ *
+ * @param name The variable.
+ */
+export function mayLook(name: string): boolean {
+  return Deno.permissions.querySync({ name: "env", variable: name }).state === "granted";
 }

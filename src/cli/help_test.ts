@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { COMMANDS, flagsOf } from "./flags.ts";
+import { type CommandName, COMMANDS, flagsOf } from "./flags.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 
 Deno.test("generalHelp() names every command", () => {
@@ -16,4 +16,15 @@ Deno.test("commandHelp() names every flag that does something, in short lines", 
     assertEquals(text.split("\n").filter((line) => line.length > 100), []);
     assertEquals(text.endsWith("\n"), true);
   }
+});
+
+Deno.test("help says what is easily taken wrongly", () => {
+  const text = (command: CommandName) => commandHelp(command).replace(/\s+/g, " ");
+  for (const command of ["run", "plan"] as const) {
+    assert(text(command).includes("x3 means three further passes, which are shown as x4 in all"));
+  }
+  assert(text("chat").includes("in piped input it ends the program with 2"));
+  assert(text("run").includes("rounded up to a multiple of 256"));
+  assert(text("run").includes("-1, and -2 alike: until the model ends or the context is full"));
+  assert(generalHelp().includes("--allow-read"));
 });

@@ -86,6 +86,8 @@ class LineEditor implements LineSource {
   readonly #buffer = new Uint8Array(4096);
   /** Typed, but not yet looked at. */
   readonly #typed: Key[] = [];
+  /** Nothing was read so far. */
+  #isFirst = true;
   /** Row of the cursor, from the row of the prompt. */
   #row = 0;
 
@@ -113,7 +115,11 @@ class LineEditor implements LineSource {
           const n = await Promise.race([Deno.stdin.read(this.#buffer), this.#stopped]);
           if (n === null) return { kind: "end" };
           const text = this.#decoder.decode(this.#buffer.subarray(0, n), { stream: true });
-          this.#typed.push(...this.#keys.read(text));
+          // A Ctrl-D from before the terminal was set, while Deno started, comes as a zero on Linux.
+          this.#typed.push(
+            ...this.#keys.read(this.#isFirst ? text.replaceAll("\0", "\x04") : text),
+          );
+          this.#isFirst = false;
         }
         for (let key = this.#typed.shift(); key !== undefined; key = this.#typed.shift()) {
           if (this.#line.apply(key)) continue;
