@@ -3,7 +3,7 @@ import { type EffectivePlan, planToJson } from "../plan/mod.ts";
 import { UsageError } from "./errors.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatRatio } from "./plan_text.ts";
-import { checkSpec, describeModel, type LoadedModel, openModel, planFor } from "./session.ts";
+import { checkSpec, type LoadedModel, openModel, planFor } from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 import type { FlagId } from "./flags.ts";
 
@@ -206,6 +206,6 @@ function table(
       "|",
     )
   }|\n`;
-  return `${describeModel(model.info)}; CPU, ${threads} threads\n\n` +
+  return `${model.info.desc}; CPU, ${threads} threads\n\n` +
     style.bold(line(head)) + rule + cells.map(line).join("");
 }

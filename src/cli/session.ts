@@ -1,10 +1,4 @@
-import {
-  type Context,
-  type ContextOptions,
-  loadModel,
-  type Model,
-  type ModelInfo,
-} from "../engine/mod.ts";
+import { type Context, type ContextOptions, loadModel, type Model } from "../engine/mod.ts";
 import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
 import { chatTemplateArgs } from "./chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
@@ -12,7 +6,7 @@ import { textOrFile } from "./generate_flags.ts";
 import type { FlagId } from "./flags.ts";
 import { contextSize, costOf, type ModelFile, modelPath, readModelFile } from "./model_file.ts";
 import type { Flags } from "./parse_flags.ts";
-import { alignLines, formatBytes, planLines } from "./plan_text.ts";
+import { alignLines, planLines } from "./plan_text.ts";
 import { type Shell, styles } from "./shell.ts";
 
 /** A loaded model and what its header says. */
@@ -320,25 +314,10 @@ export function planLog(
   if (!shell.quiet) {
     const { info } = loaded.model;
     const name = info.name === "" ? loaded.file.path : info.name;
-    const model: [string, string] = ["model", `${name} (${describeModel(info)})`];
+    const model: [string, string] = ["model", `${name} (${info.desc})`];
     shell.err(alignLines([model, ...planLines(plan, cost), ...more], styles(shell.colour)));
   }
   for (const text of plan.advisories) shell.warn(text);
-}
-
-/**
- * A model in a few words: architecture, parameters, number format, size.
- *
- * @param info What the model says of itself.
- */
-export function describeModel(info: ModelInfo): string {
-  // llama.cpp's own description names a size by the number of layers, which small models get wrong.
-  const format = info.desc.split(" ").slice(2).join(" ");
-  const n = info.nParams;
-  const [size, unit] = n >= 1e9 ? [n / 1e9, "billion"] : [n / 1e6, "million"];
-  const parameters = `${size.toFixed(size < 10 ? 1 : 0)} ${unit} parameters`;
-  return [info.arch, parameters, format, formatBytes(info.modelBytes)]
-    .filter((part) => part !== "").join(", ");
 }
 
 /** The cost with the bytes that were in fact allocated. */

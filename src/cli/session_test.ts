@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { UsageError } from "./errors.ts";
 import { parseFlags } from "./parse_flags.ts";
-import { contextOptions, describeModel } from "./session.ts";
+import { contextOptions } from "./session.ts";
 
 const options = (...args: string[]) => contextOptions(parseFlags(args), 32768);
 
@@ -64,29 +64,4 @@ Deno.test("contextOptions() refuses what contradicts itself", async () => {
   ) {
     await assertRejects(() => options(...wrong), UsageError, undefined, wrong.join(" "));
   }
-});
-
-Deno.test("describeModel() counts parameters itself", () => {
-  const info = {
-    arch: "qwen3",
-    name: "",
-    desc: "qwen3 14B Q4_K - Medium",
-    nLayer: 40,
-    nLayerNextn: 0,
-    nCtxTrain: 2048,
-    nEmbd: 64,
-    nVocab: 100,
-    nParams: 1_700_000,
-    modelBytes: 2 ** 20,
-    bos: null,
-    eos: null,
-    hasTokenizer: true,
-    hasChatTemplate: true,
-    layerPlan: "",
-  };
-  assertEquals(describeModel(info), "qwen3, 1.7 million parameters, Q4_K - Medium, 1.00 MiB");
-  assertEquals(
-    describeModel({ ...info, nParams: 27.4e9, modelBytes: 0 }),
-    "qwen3, 27 billion parameters, Q4_K - Medium, 0 B",
-  );
 });

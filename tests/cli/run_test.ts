@@ -10,6 +10,7 @@ Deno.test("run works with a plan and nothing else", async () => {
   assert(out.endsWith("\n"));
   for (
     const line of [
+      /^model += RYS Edge demo \(qwen3, 1\.7 M parameters, F16, 3\.2 MiB\)$/m,
       /^n_layer +=+ 40$/m,
       /^n_layer_eff += 41$/m,
       /^plan += 33,34: 0\.\.32 \| 33 x2 \| 34\.\.39$/m,
