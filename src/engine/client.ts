@@ -13,8 +13,10 @@ import {
   MAX_REQUESTS,
   type ToEngine,
 } from "./protocol.ts";
+import type { Worker as Thread } from "node:worker_threads";
 import type { Gate } from "./gate.ts";
 import { ThreadHost } from "./port_worker.ts";
+import { startThread } from "./start_thread.ts";
 
 /** An error of the engine: a request that failed, or an instance that is gone. */
 export class EngineError extends Error {
@@ -101,7 +103,8 @@ export interface EngineStartOptions {
 
 /** One WASM instance in its Worker. */
 export class EngineClient {
-  #worker: Worker;
+  #worker: Thread;
+  #port: MessagePort;
   #threads: ThreadHost;
   #pending = new Map<number, Pending>();
   #mem = new Map<number, (bytes: Uint8Array | null, heap: number) => void>();
@@ -125,15 +128,13 @@ export class EngineClient {
       // An assertion's text comes by way of the engine's Worker, a moment after the thread's bare error.
       (message) => setTimeout(() => this.#fail(message), 200),
     );
-    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), {
-      type: "module",
-      name: "rys-engine",
-    });
-    this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.#receive(data);
-    this.#worker.onerror = (event) => {
-      event.preventDefault(); // else the process ends
-      this.#fail(event.message);
-    };
+    this.#worker = startThread("worker.ts", "rys-engine", (message) => this.#fail(message));
+    const { port1, port2 } = new MessageChannel(); // Deno 2.9 takes 0.1 s for a MiB to a thread of Node itself
+    this.#port = port1;
+    port1.onmessage = ({ data }: MessageEvent<FromEngine>) => this.#receive(data);
+    (port1 as MessagePort & { unref(): void }).unref(); // the thread itself keeps the process alive
+    // deno-lint-ignore no-explicit-any -- Node's types know another MessagePort
+    this.#worker.postMessage(port2, [port2 as any]);
     this.#ready.promise.catch(() => {});
     for (let slot = MAX_REQUESTS - 1; slot >= 0; slot--) this.#slots.push(slot);
   }
@@ -151,6 +152,7 @@ export class EngineClient {
       threads: options.threads,
     });
     await client.#ready.promise;
+    client.#hold();
     return client;
   }
 
@@ -224,6 +226,7 @@ export class EngineClient {
     const { promise, resolve, reject } = Promise.withResolvers<CallResult>();
     const pending: Pending = { events, slot, resolve, reject };
     this.#pending.set(req, pending);
+    this.#hold();
     this.#readError = undefined;
     this.#post({ op: "call", req, call });
     try {
@@ -237,7 +240,14 @@ export class EngineClient {
       throw reads && this.#readError && !this.#gone ? new EngineError(this.#readError) : error;
     } finally {
       this.#pending.delete(req);
+      this.#hold();
     }
+  }
+
+  /** Keeps the process alive while an answer is awaited, and no longer. */
+  #hold(): void {
+    if (this.#pending.size + this.#mem.size > 0) this.#worker.ref();
+    else this.#worker.unref();
   }
 
   #check(): void {
@@ -269,11 +279,13 @@ export class EngineClient {
       { bytes: Uint8Array | null; heap: number }
     >();
     this.#mem.set(req, (bytes, heap) => heap < 0 ? reject(this.#gone) : resolve({ bytes, heap }));
+    this.#hold();
     this.#post(message(req));
     try {
       return await promise;
     } finally {
       this.#mem.delete(req);
+      this.#hold();
     }
   }
 
@@ -285,6 +297,7 @@ export class EngineClient {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       if (this.#gone) return;
+      this.#worker.ref();
       this.#post({ op: "close" });
       await this.#closed.promise;
     })();
@@ -305,7 +318,7 @@ export class EngineClient {
   }
 
   #post(message: ToEngine): void {
-    this.#worker.postMessage(message);
+    this.#port.postMessage(message);
   }
 
   #fail(message: string): void {
@@ -316,6 +329,7 @@ export class EngineClient {
     for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
     for (const settle of [...this.#mem.values()]) settle(null, -1);
     this.#closed.resolve();
+    this.#port.close();
     this.#worker.terminate();
     this.#threads.end();
   }
@@ -343,6 +357,8 @@ export class EngineClient {
       case "fatal":
         return this.#fail(message.message);
       case "closed":
+        this.#port.close();
+        this.#worker.terminate();
         this.#threads.end();
         this.#gone ??= new EngineError("the model is disposed");
         for (const { reject } of [...this.#pending.values()]) reject(this.#gone);

@@ -104,8 +104,8 @@ const DISPOSE_LIMIT_MS = 10_000;
 const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn", 4: "error" };
 
 /**
- * Loads a GGUF model. Its weights are held once, however many contexts run on it. A process ends only after its models
- * are disposed of, or by `Deno.exit()`.
+ * Loads a GGUF model. Its weights are held once, however many contexts run on it. A loaded model does
+ * not keep the process from ending; what is awaited of it does.
  *
  * @param source A path (of any shard of a split model), a `file:` URL, a `Blob`, or the file's bytes.
  * @param options Progress, cancel, logging.

@@ -6,6 +6,9 @@
  * @module
  */
 
+import type { Worker as Thread } from "node:worker_threads";
+import { startThread } from "./start_thread.ts";
+
 /** From the instance's Worker to the thread above. */
 export type ThreadMessage =
   | { op: "thread-start"; id: number; port: MessagePort }
@@ -51,7 +54,7 @@ export function installPortWorkers(
 export class ThreadHost {
   readonly #js: string;
   readonly #onError: (message: string) => void;
-  readonly #threads = new Map<number, Worker>();
+  readonly #threads = new Map<number, Thread>();
 
   /**
    * @param js URL of emscripten's module.
@@ -69,17 +72,14 @@ export class ThreadHost {
       this.#threads.delete(message.id);
       return;
     }
-    const thread = new Worker(new URL("./thread.ts", import.meta.url), {
-      type: "module",
-      name: "em-pthread", // emscripten's code looks for this name
-    });
-    thread.onerror = (event) => {
-      event.preventDefault(); // else the process ends
-      this.#onError(event.message);
-    };
-    thread.onmessage = ({ data }: MessageEvent<{ op: "thread-error"; message: string }>) =>
-      this.#onError(data.message);
-    thread.postMessage({ port: message.port, js: this.#js }, [message.port]);
+    const thread = startThread("thread.ts", "em-pthread", this.#onError); // emscripten's code looks for this name
+    thread.on(
+      "message",
+      ({ message }: { op: "thread-error"; message: string }) => this.#onError(message),
+    );
+    thread.unref(); // the instance's own Worker keeps the process alive while there is something to do
+    // deno-lint-ignore no-explicit-any -- Node's types know another MessagePort
+    thread.postMessage({ port: message.port, js: this.#js }, [message.port as any]);
     this.#threads.set(message.id, thread);
   }
 

@@ -4,6 +4,7 @@
 // The engine's Worker: owns the WASM instance and serves its event loop. It never waits; what takes long runs on the
 // instance's own threads, which reach this Worker for files of the host.
 
+import { listen } from "./worker_scope.ts";
 import { installPortWorkers } from "./port_worker.ts";
 import { closeSync, openSync, readSync } from "node:fs";
 import {
@@ -28,8 +29,9 @@ interface Host {
   read(ctx: Pointer, result: Pointer, id: number, dst: number, n: number, offset: number): void;
 }
 
+let port: MessagePort;
 const post = (message: FromEngine, transfer: Transferable[] = []) =>
-  self.postMessage(message, transfer);
+  port.postMessage(message, transfer);
 
 let instance: Instance;
 let wide = true; // memory64: pointers of our own exports are bigint
@@ -217,10 +219,14 @@ async function close(): Promise<void> {
   for (const { fd } of files.values()) if (fd >= 0) closeSync(fd);
   PThread?.terminateAllThreads();
   post({ op: "closed" });
-  self.close();
 }
 
-self.onmessage = ({ data: message }: MessageEvent<ToEngine>) => {
+listen((given: MessagePort) => {
+  port = given;
+  port.onmessage = ({ data }: MessageEvent<ToEngine>) => receive(data);
+});
+
+function receive(message: ToEngine): void {
   switch (message.op) {
     case "init":
       init(message).catch((error) =>
@@ -266,4 +272,4 @@ self.onmessage = ({ data: message }: MessageEvent<ToEngine>) => {
       close();
       return;
   }
-};
+}

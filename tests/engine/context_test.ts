@@ -278,7 +278,6 @@ test("createContext() refuses wrong options by name", async (model) => {
       )
     ),
     [{ nParallel: 257 }, "nParallel"],
-    [{ threads: 5000 }, "threads"],
     [{ cacheTypeK: "q9" }, "cacheTypeK"],
     [{ cacheTypeV: 5 }, "cacheTypeV"],
     [{ flashAttention: true }, "flashAttention"],

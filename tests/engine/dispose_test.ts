@@ -130,6 +130,24 @@ Deno.test("a process that loads a model and does not dispose of it can be ended 
   assertEquals([exit, stdout], [7, "one\n"]);
 });
 
+Deno.test("a process ends by itself while a model is loaded, but not before what it waits for", async () => {
+  for (
+    const source of [JSON.stringify(DEMO), `new Blob([Deno.readFileSync(${JSON.stringify(DEMO)})])`]
+  ) {
+    const code = `
+      import { loadModel } from "${new URL("../../mod.ts", import.meta.url)}";
+      const model = await loadModel(${source});
+      const context = await model.createContext({ nCtx: 256 });
+      await context.generate("Once", { maxTokens: 3 }).text();
+      await model.heapBytes();
+      await context.saveState();
+      for await (const _ of context.generate("Once")) break;
+      context.generate("Once", { maxTokens: 20 }).text().then(() => console.log("done"));`;
+    const { code: exit, stdout } = await child(code);
+    assertEquals([exit, stdout], [0, "done\n"]);
+  }
+});
+
 Deno.test("a process ends by itself once its model is disposed of", async () => {
   const code = `
     import { loadModel } from "${new URL("../../mod.ts", import.meta.url)}";
