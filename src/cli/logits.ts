@@ -37,6 +37,7 @@ export async function logits(flags: Flags, shell: Shell): Promise<number> {
   if (output === "-" && flags.on("json")) {
     throw new UsageError("-o - and --json exclude each other: both are standard output");
   }
+  if (output !== undefined && output !== "-") await checkOutput(flags, output);
 
   await using loaded = await openModel(flags, shell, (file) => void planFor(where, spec, file));
   const { model } = loaded;
@@ -166,4 +167,27 @@ function describe(
   );
   const head = rows.length === 0 ? "" : "\nnext token    logit  probability\n";
   return alignLines(lines, style) + head + rows.join("");
+}
+
+/** Refuses to write over what is read: models, adapters and shards are GGUF files, the prompt is named. */
+async function checkOutput(flags: Flags, output: string): Promise<void> {
+  const name = flags.name("output");
+  const real = await Deno.realPath(output).catch(() => undefined);
+  if (real === undefined) return; // not there yet
+  const prompt = flags.text("file");
+  if (prompt !== undefined && prompt !== "-") {
+    if (await Deno.realPath(prompt).catch(() => undefined) === real) {
+      throw new UsageError(`${name} ${output}: it is the file of the prompt`);
+    }
+  }
+  const magic = new Uint8Array(4);
+  try {
+    using file = await Deno.open(real);
+    await file.read(magic);
+  } catch {
+    return; // what cannot be read is told when it is written
+  }
+  if (new TextDecoder().decode(magic) === "GGUF") {
+    throw new UsageError(`${name} ${output}: it is a GGUF file, which logits does not overwrite`);
+  }
 }

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { readHeader } from "../gguf/read_header.ts";
 import { readModel } from "../gguf/read_model.ts";
 import { type ByteSource, EngineError } from "./client.ts";
@@ -26,7 +27,7 @@ export async function openSources(source: ModelSource): Promise<ByteSource[]> {
         `Cannot load a model from ${source}: only file: URLs, paths, Blobs and bytes are read`,
       );
     }
-    source = decodeURIComponent(source.pathname);
+    source = fileURLToPath(source);
   }
   if (typeof source !== "string") {
     throw new TypeError(

@@ -56,3 +56,21 @@ Deno.test("logits needs a prompt of the model's tokens", async () => {
     1,
   );
 });
+
+Deno.test("logits -o does not overwrite a model or its own prompt", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const model = `${dir}/m.gguf`;
+    await Deno.copyFile(MODEL, model);
+    const size = (await Deno.stat(model)).size;
+    const over = await program(["logits", "-m", model, "--tokens", "1", "-o", model]);
+    assertEquals(over.code, 2);
+    assertEquals((await Deno.stat(model)).size, size);
+    await Deno.writeTextFile(`${dir}/p.txt`, "Once");
+    const prompt = ["-f", `${dir}/p.txt`, "-o", `${dir}/p.txt`];
+    assertEquals((await program(["logits", "-m", MODEL, ...prompt])).code, 2);
+    assertEquals(await Deno.readTextFile(`${dir}/p.txt`), "Once");
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
