@@ -1,9 +1,14 @@
 // Shared by the tests of the engine.
 
+import { fileURLToPath } from "node:url";
 import { type Context, type GenerateOptions, loadModel, type Model, type Piece } from "@rys/edge";
 
+/** The path of a file of the repository. */
+export const inRepo = (path: string): string =>
+  fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
 /** The demo model: 40 layers, qwen3, a token for each byte at {@linkcode byteToken}. */
-export const DEMO = new URL("../../models/demo.gguf", import.meta.url).pathname;
+export const DEMO = inRepo("models/demo.gguf");
 
 /** A prompt that the demo model goes on from. */
 export const STORY = "Once upon a time";
@@ -55,3 +60,25 @@ export async function greedy(
 
 /** A few options that make a small, quick context. */
 export const SMALL = { nCtx: 512, nParallel: 1, threads: 1 } as const;
+
+/** Runs a program of its own, with the package's import map; it fails if it has not ended after a minute. */
+export async function child(code: string): Promise<{ code: number; stdout: string }> {
+  const file = await Deno.makeTempFile({ suffix: ".ts" });
+  try {
+    await Deno.writeTextFile(file, code);
+    const output = await new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        "--no-check",
+        "--config",
+        inRepo("deno.json"),
+        file,
+      ],
+      signal: AbortSignal.timeout(60_000),
+    }).output();
+    return { code: output.code, stdout: new TextDecoder().decode(output.stdout) };
+  } finally {
+    await Deno.remove(file);
+  }
+}

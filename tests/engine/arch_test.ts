@@ -8,9 +8,9 @@ import {
   readModel,
 } from "@rys/edge";
 import { fixture } from "../oracle/fixture.ts";
-import { SMALL } from "./_engine.ts";
+import { inRepo, SMALL } from "./_engine.ts";
 
-const oracle = new URL("../../wasm/oracle/build.json", import.meta.url).pathname;
+const oracle = inRepo("wasm/oracle/build.json");
 const noOracle = await Deno.stat(oracle).then(() => false, () => true);
 
 /** A test on a tiny random model of another architecture. */

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Context, EngineError, loadModel } from "@rys/edge";
-import { DEMO, greedy, SMALL, STORY } from "./_engine.ts";
+import { child, DEMO, greedy, SMALL, STORY } from "./_engine.ts";
 
 // With Deno's sanitizers on: a Worker or a timer that stays fails the test.
 
@@ -159,24 +159,3 @@ Deno.test("a process ends by itself once its model is disposed of", async () => 
   const { code: exit, stdout } = await child(code);
   assertEquals([exit, stdout], [0, "done\n"]);
 });
-
-async function child(code: string): Promise<{ code: number; stdout: string }> {
-  const file = await Deno.makeTempFile({ suffix: ".ts" });
-  try {
-    await Deno.writeTextFile(file, code);
-    const output = await new Deno.Command(Deno.execPath(), {
-      args: [
-        "run",
-        "-A",
-        "--no-check",
-        "--config",
-        new URL("../../deno.json", import.meta.url).pathname,
-        file,
-      ],
-      signal: AbortSignal.timeout(60_000),
-    }).output();
-    return { code: output.code, stdout: new TextDecoder().decode(output.stdout) };
-  } finally {
-    await Deno.remove(file);
-  }
-}

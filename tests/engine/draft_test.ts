@@ -1,10 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadModel } from "@rys/edge";
 import { fixture } from "../oracle/fixture.ts";
-import { DEMO, greedy, SMALL, STORY, test } from "./_engine.ts";
+import { DEMO, greedy, inRepo, SMALL, STORY, test } from "./_engine.ts";
 import { type RawTensor, readGguf, textKey, wideKey, writeRaw } from "./_gguf.ts";
 
-const oracle = new URL("../../wasm/oracle/build.json", import.meta.url).pathname;
+const oracle = inRepo("wasm/oracle/build.json");
 const noOracle = await Deno.stat(oracle).then(() => false, () => true);
 
 Deno.test({

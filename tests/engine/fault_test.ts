@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { EngineError, loadModel } from "@rys/edge";
 import { EngineClient } from "../../src/engine/client.ts";
-import { DEMO, greedy, SMALL, STORY } from "./_engine.ts";
+import { child, DEMO, greedy, SMALL, STORY } from "./_engine.ts";
 
 const DIST = new URL("../../wasm/dist/", import.meta.url);
 
@@ -91,24 +91,10 @@ test("a C++ exception is an error of its call alone", async () => {
 });
 
 test("a process whose instance died ends by itself", async () => {
-  const file = await Deno.makeTempFile({ suffix: ".ts" });
-  await Deno.writeTextFile(
-    file,
+  const { code, stdout } = await child(
     `import { EngineClient } from "${new URL("../../src/engine/client.ts", import.meta.url)}";
      const client = await EngineClient.start({ dist: new URL("${DIST}"), verbosity: 1, threads: 3 });
      await client.call({ fn: "debug_abort" }).catch((error) => console.log(error.fatal));`,
   );
-  const { code, stdout } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "-A",
-      "--no-check",
-      "--config",
-      new URL("../../deno.json", import.meta.url).pathname,
-      file,
-    ],
-    signal: AbortSignal.timeout(60_000),
-  }).output();
-  await Deno.remove(file);
-  assertEquals([code, new TextDecoder().decode(stdout)], [0, "true\n"]);
+  assertEquals([code, stdout], [0, "true\n"]);
 });

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { loadModel } from "@rys/edge";
 import { FetchError } from "../models/fetch.ts";
 import { installPeer, startPeer } from "../models/_peer.ts";
+import { inRepo } from "./_engine.ts";
 
 const PROMPTS = [
   "Once upon a time",
@@ -41,7 +42,7 @@ for (const name of ["demo", "demo-q8_0"]) {
         await t.step({ name: `skipped: ${why}`, ignore: true, fn: () => {} });
         return;
       }
-      const path = new URL(`../../models/${name}.gguf`, import.meta.url).pathname;
+      const path = inRepo(`models/${name}.gguf`);
       await using model = await loadModel(path);
       await using context = await model.createContext({
         repeatLayers: "none",
