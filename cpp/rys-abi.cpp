@@ -177,6 +177,26 @@ static json model_json(const loaded_model & m) {
     char desc[256] = { 0 };
     llama_model_desc(model, desc, sizeof(desc));
     const char * tmpl = llama_model_chat_template(model, nullptr);
+    size_t gpu_bytes = 0;
+    size_t cpu_bytes = 0;
+    for (const auto & [buft, n] : model->memory_breakdown()) {
+        (ggml_backend_buft_is_host(buft) ? cpu_bytes : gpu_bytes) += n;
+    }
+    // Named are those that were to go to the GPU and could not.
+    std::vector<std::pair<size_t, std::string>> left;
+    if (ggml_backend_dev_count() > 1 && (uint32_t) model->n_gpu_layers() > model->hparams.n_layer_all) {
+        for (const auto & [name, tensor] : model->tensors_by_name) {
+            if (tensor->buffer && ggml_backend_buffer_is_host(tensor->buffer)) {
+                left.emplace_back(ggml_nbytes(tensor), name);
+            }
+        }
+        std::sort(left.rbegin(), left.rend());
+        left.resize(std::min<size_t>(left.size(), 16));
+    }
+    json cpu_tensors = json::array();
+    for (const auto & [n, name] : left) {
+        cpu_tensors.push_back({ { "name", name }, { "bytes", n } });
+    }
     return {
         { "arch",          meta_string(model, "general.architecture") },
         { "name",          meta_string(model, "general.name") },
@@ -197,6 +217,10 @@ static json model_json(const loaded_model & m) {
         { "is_recurrent",  llama_model_is_recurrent(model) },
         { "is_hybrid",     llama_model_is_hybrid(model) },
         { "layer_plan",    meta_string(model, "rys.layer_plan") },
+        { "gpu_layers",    std::min((uint32_t) model->n_gpu_layers(), model->hparams.n_layer_all + 1) },
+        { "gpu_bytes",     gpu_bytes },
+        { "cpu_bytes",     cpu_bytes },
+        { "cpu_tensors",   cpu_tensors },
     };
 }
 
@@ -276,12 +300,11 @@ static void check_memory(const llama_model * model, const common_params & params
     const auto & hparams = model->hparams;
     const uint64_t n_ctx = params.n_ctx > 0 ? (uint64_t) params.n_ctx : hparams.n_ctx_train;
     uint64_t bytes = n_ctx * 48; // bookkeeping of cells
-    if (ggml_backend_dev_count() == 1) { // the processor alone
-        for (const uint32_t il : layers) {
-            if (hparams.has_kv(il) && !hparams.is_recr(il) && !hparams.is_swa(il)) {
-                bytes += n_ctx * (ggml_row_size(params.cache_type_k, hparams.n_embd_k_gqa(il)) +
-                                  (hparams.is_mla() ? 0 : ggml_row_size(params.cache_type_v, hparams.n_embd_v_gqa(il))));
-            }
+    for (const uint32_t il : layers) {
+        const bool on_gpu = !params.no_kv_offload && ggml_backend_dev_type(model->dev_layer(il)) != GGML_BACKEND_DEVICE_TYPE_CPU;
+        if (!on_gpu && hparams.has_kv(il) && !hparams.is_recr(il) && !hparams.is_swa(il)) {
+            bytes += n_ctx * (ggml_row_size(params.cache_type_k, hparams.n_embd_k_gqa(il)) +
+                              (hparams.is_mla() ? 0 : ggml_row_size(params.cache_type_v, hparams.n_embd_v_gqa(il))));
         }
     }
     const uint64_t most = emscripten_get_heap_max();

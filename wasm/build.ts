@@ -3,7 +3,7 @@
  * its inputs are those of the last time.
  *
  * ```text
- * deno task build [--upstream DIR] [--oracle] [--memory32] [--plain] [--force] [--jobs N] [--verbose]
+ * deno task build [--upstream DIR] [--oracle] [--backend-ops] [--memory32] [--plain] [--force] [--jobs N] [--verbose]
  * ```
  *
  * @module
@@ -20,6 +20,7 @@ import lock from "./upstream.lock.json" with { type: "json" };
 const USAGE = `usage: deno task build [options]
   --upstream DIR   a llama.cpp checkout of your own instead of the pinned one (also RYS_UPSTREAM)
   --oracle         also the oracle program that the tests run (wasm/oracle/)
+  --backend-ops    also llama.cpp's comparison of a backend with the CPU (wasm/backend-ops/)
   --memory32       also the same for 32-bit memory, for comparison (wasm/memory32/)
   --plain          also the same with llama.cpp's own CPU backend, for comparison (wasm/plain/)
   --force          link again even if nothing changed
@@ -43,6 +44,12 @@ interface Output {
 
 const MAIN: Output = { folder: "dist", target: "rys", defines: [], build: "build" };
 const ORACLE: Output = { folder: "oracle", target: "rys-oracle", defines: [], build: "build" };
+const BACKEND_OPS: Output = {
+  folder: "backend-ops",
+  target: "rys-backend-ops",
+  defines: [],
+  build: "build",
+};
 const MEMORY32: Output = {
   folder: "memory32",
   target: "rys",
@@ -72,7 +79,7 @@ export async function inputsId(upstream: string | undefined, tests = false): Pro
     }
   };
   walk(`${repo}/cpp`);
-  if (exists(`${repo}/gpu/webgpu`)) walk(`${repo}/gpu/webgpu`);
+  walk(`${repo}/gpu/webgpu`);
   for (
     const name of ["upstream.lock.json", "build.ts", "hooks.ts", "toolchain.ts", "upstream.ts"]
   ) {
@@ -188,7 +195,7 @@ async function make(
 
 async function main(): Promise<void> {
   const args = parseArgs(Deno.args, {
-    boolean: ["oracle", "memory32", "plain", "force", "verbose", "help"],
+    boolean: ["oracle", "backend-ops", "memory32", "plain", "force", "verbose", "help"],
     string: ["upstream", "jobs"],
     unknown: (arg) => {
       console.error(`error: unknown option ${arg}\n${USAGE}`);
@@ -206,6 +213,7 @@ async function main(): Promise<void> {
   const outputs = [
     MAIN,
     ...args.oracle ? [ORACLE] : [],
+    ...args["backend-ops"] ? [BACKEND_OPS] : [],
     ...args.memory32 ? [MEMORY32] : [],
     ...args.plain ? [PLAIN] : [],
   ];
@@ -233,6 +241,7 @@ async function main(): Promise<void> {
   progress.phase(`${toolchain.name}; llama.cpp ${upstream ?? lock.version}: applying hooks`);
   syncHooked(pristine, `${repo}/cpp/hooks`, `${toolchain.dir}/up`);
   syncOwn(`${repo}/cpp`, `${toolchain.dir}/cpp`);
+  syncOwn(`${repo}/gpu/webgpu`, `${toolchain.dir}/gpu/webgpu`);
   writeIfChanged(
     `${toolchain.dir}/generated/rys-build-id.h`,
     new TextEncoder().encode(`#define RYS_BUILD_ID "${id}"\n`),

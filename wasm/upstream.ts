@@ -12,6 +12,7 @@ const WANTED = [
   "include",
   "licenses",
   "src",
+  "tests/test-backend-ops.cpp",
   "tests/test-llama-archs.cpp",
   "tools/mtmd",
   "tools/server",
@@ -28,7 +29,7 @@ const WANTED = [
 export async function pinnedUpstream(cache: string, progress: Progress): Promise<string> {
   const dir = `${cache}/llama.cpp-${lock.version}-${
     lock.integrity.slice(7, 15).replaceAll(/[+/]/g, "_")
-  }`;
+  }-${WANTED.length}`; // a version of this file that wants more parts takes a copy of its own
   await whole(dir, async (partial) => {
     for (const program of ["npm", "git", "tar"]) {
       if (!await has(program)) {

@@ -5,8 +5,11 @@
  */
 
 import { fileURLToPath } from "node:url";
+import type { GpuChoice } from "../../gpu/device.ts";
+import type { GpuCounts } from "../../gpu/executor.ts";
 import {
   type EngineCall,
+  type EngineGpu,
   EventKind,
   type FileSource,
   type FromEngine,
@@ -82,6 +85,12 @@ interface Pending {
   reject(error: Error): void;
 }
 
+interface MemAnswer {
+  bytes?: Uint8Array | null;
+  heap?: number;
+  counts?: GpuCounts & { recorded: number } | null;
+}
+
 /** Anything that files of the host can be read from, at positions. */
 export interface ByteSource {
   size: number;
@@ -97,6 +106,8 @@ export interface EngineStartOptions {
   verbosity: number;
   /** Workers to start along with the instance. */
   threads: number;
+  /** How to look for a GPU. */
+  gpu: GpuChoice;
   /** Receives llama.cpp's log lines; levels are ggml's (2 info, 3 warning, 4 error). */
   onLog?: (level: number, line: string) => void;
 }
@@ -107,7 +118,8 @@ export class EngineClient {
   #port: MessagePort;
   #threads: ThreadHost;
   #pending = new Map<number, Pending>();
-  #mem = new Map<number, (bytes: Uint8Array | null, heap: number) => void>();
+  #mem = new Map<number, (answer: MemAnswer | undefined) => void>();
+  #gpu: EngineGpu = { why: "not started" };
   #sources = new Map<number, ByteSource>();
   #nextReq = 1;
   #nextFile = 1;
@@ -150,6 +162,7 @@ export class EngineClient {
       buildId: build.id,
       verbosity: options.verbosity,
       threads: options.threads,
+      gpu: options.gpu,
     });
     await client.#ready.promise;
     client.#hold();
@@ -262,23 +275,29 @@ export class EngineClient {
 
   /** Takes what the engine wrote to file `name`, or null. */
   async takeMem(name: string): Promise<Uint8Array | null> {
-    return (await this.#memCall((req) => ({ op: "mem-take", req, name }))).bytes;
+    return (await this.#memCall((req) => ({ op: "mem-take", req, name }))).bytes ?? null;
   }
 
   /** Bytes of memory that the instance has taken from the host. */
   async heapBytes(): Promise<number> {
-    return (await this.#memCall((req) => ({ op: "heap", req }))).heap;
+    return (await this.#memCall((req) => ({ op: "heap", req }))).heap!;
   }
 
-  async #memCall(
-    message: (req: number) => ToEngine,
-  ): Promise<{ bytes: Uint8Array | null; heap: number }> {
+  /** What the GPU bridge did so far; null on the CPU. */
+  async gpuCounts(): Promise<GpuCounts & { recorded: number } | null> {
+    return (await this.#memCall((req) => ({ op: "gpu-counts", req }))).counts ?? null;
+  }
+
+  /** The GPU that computes, or why the CPU does. */
+  get gpu(): EngineGpu {
+    return this.#gpu;
+  }
+
+  async #memCall(message: (req: number) => ToEngine): Promise<MemAnswer> {
     this.#check();
     const req = this.#nextReq++;
-    const { promise, resolve, reject } = Promise.withResolvers<
-      { bytes: Uint8Array | null; heap: number }
-    >();
-    this.#mem.set(req, (bytes, heap) => heap < 0 ? reject(this.#gone) : resolve({ bytes, heap }));
+    const { promise, resolve, reject } = Promise.withResolvers<MemAnswer>();
+    this.#mem.set(req, (answer) => answer ? resolve(answer) : reject(this.#gone));
     this.#hold();
     this.#post(message(req));
     try {
@@ -327,7 +346,7 @@ export class EngineClient {
     this.#gone = new EngineError(`${what}: ${message.trim()}`, { fatal: true });
     this.#ready.reject(this.#gone);
     for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
-    for (const settle of [...this.#mem.values()]) settle(null, -1);
+    for (const settle of [...this.#mem.values()]) settle(undefined);
     this.#closed.resolve();
     this.#port.close();
     this.#worker.terminate();
@@ -339,15 +358,18 @@ export class EngineClient {
       case "ready":
         this.#flags = new Int32Array(message.memory, message.flags, MAX_REQUESTS);
         this.#started = true;
+        this.#gpu = message.gpu;
         return this.#ready.resolve();
       case "event":
         return this.#event(message.req, message.kind, message.aux, message.data);
       case "read":
         return void this.#read(message.token, message.id, message.offset, message.n);
       case "mem":
-        return this.#mem.get(message.req)?.(message.bytes, 0);
+        return this.#mem.get(message.req)?.({ bytes: message.bytes });
       case "heap":
-        return this.#mem.get(message.req)?.(null, message.bytes);
+        return this.#mem.get(message.req)?.({ heap: message.bytes });
+      case "gpu-counts":
+        return this.#mem.get(message.req)?.({ counts: message.counts });
       case "read-failed":
         this.#readError = `Cannot read ${message.path}: ${message.reason}`;
         return;

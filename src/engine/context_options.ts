@@ -110,7 +110,8 @@ export function finiteNumber(name: string, value: number, min: number, max: numb
   return value;
 }
 
-function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
+/** Checks a word of an options object. */
+export function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
   if (!of.includes(value)) {
     throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
   }

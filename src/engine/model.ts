@@ -1,3 +1,5 @@
+import type { GpuChoice } from "../../gpu/device.ts";
+import type { GpuCounts } from "../../gpu/executor.ts";
 import { type EffectivePlan, expandPlan, packPlan, type Plan, readPlan } from "../plan/mod.ts";
 import { type CallEvents, EngineClient, EngineError } from "./client.ts";
 import { Context, contextInfo, type Serving } from "./context.ts";
@@ -5,6 +7,7 @@ import {
   contextArgs,
   type ContextOptions,
   defaultThreads,
+  oneOf,
   type PlanInput,
   wholeNumber,
 } from "./context_options.ts";
@@ -25,6 +28,17 @@ export interface LoadModelOptions {
   verbosity?: number | undefined;
   /** Folder of the built WASM, with a slash at its end. Default: the package's own `wasm/dist/`. */
   dist?: URL | undefined;
+  /**
+   * Where to compute. `"auto"` (default): on the GPU if there is one that is no software rasteriser; `"required"`: on
+   * whatever adapter WebGPU offers, or fail; `"off"`: on the CPU, and WebGPU is not touched.
+   */
+  gpu?: "auto" | "off" | "required" | undefined;
+  /** How many layers' weights go to the GPU, from the last one on; the output layer counts as one. Default `"all"`. */
+  gpuLayers?: number | "all" | undefined;
+  /** Which adapter, where there are several. Default: the system's choice. */
+  powerPreference?: "low-power" | "high-performance" | undefined;
+  /** How the GPU is driven; for measurements and tests. */
+  gpuBridge?: Pick<GpuChoice, "provider" | "readback" | "immediate"> | undefined;
   /** Load the model's next-token (MTP) layers as well; speculative decoding of type `"mtp"` needs them. Default false. */
   mtp?: boolean | undefined;
   /** Further flags of llama-server that concern the model, e.g. `["--override-kv", "..."]`. */
@@ -66,6 +80,32 @@ export interface ModelInfo {
   hasChatTemplate: boolean;
   /** The file's own plan (`rys.layer_plan`), or "". */
   layerPlan: string;
+  /** The GPU that computes, or null. */
+  gpu: ModelGpu | null;
+  /** Why the CPU computes, in a few words; "" on a GPU. */
+  gpuWhy: string;
+}
+
+/** A model's GPU. */
+export interface ModelGpu {
+  /** Vendor, such as `"nvidia"`. */
+  vendor: string;
+  /** What the driver calls the device. */
+  description: string;
+  /** Granted features that the engine uses. */
+  features: string[];
+  /** True for a software rasteriser. */
+  software: boolean;
+  /** How results are read: `"awaited"` costs some 11 ms a token under Deno 2.9. */
+  readback: "sync" | "awaited";
+  /** Layers on the GPU, the output layer included. */
+  layers: number;
+  /** Bytes of weights on the GPU. */
+  bytes: number;
+  /** Bytes of weights in memory. */
+  cpuBytes: number;
+  /** Weights that stayed in memory since the GPU cannot bind or compute them: the largest ones, at most 16. */
+  cpuTensors: { name: string; bytes: number }[];
 }
 
 /** Logits of every token of a prompt. */
@@ -96,6 +136,10 @@ interface RawModel {
   eos: number | null;
   has_chat_template: boolean;
   layer_plan: string;
+  gpu_layers: number;
+  gpu_bytes: number;
+  cpu_bytes: number;
+  cpu_tensors: { name: string; bytes: number }[];
 }
 
 /** How long {@linkcode Model.dispose} waits for what is under way. */
@@ -138,6 +182,11 @@ export async function loadModel(
     dist: options.dist ?? new URL("../../wasm/dist/", import.meta.url),
     verbosity: options.verbosity ?? (onLog ? 3 : 2),
     threads: defaultThreads() + 2, // one to serve calls, two for a context's loop
+    gpu: {
+      mode: options.gpuLayers === 0 ? "off" : options.gpu ?? "auto",
+      ...(options.powerPreference ? { powerPreference: options.powerPreference } : {}),
+      ...options.gpuBridge,
+    },
     ...(onLog
       ? { onLog: (level, line) => onLog(LOG_LEVELS[level] ?? "info", line.trimEnd()) }
       : {}),
@@ -164,6 +213,10 @@ const LOAD_OPTIONS = namesOf<LoadModelOptions>({
   onLog: 1,
   verbosity: 1,
   dist: 1,
+  gpu: 1,
+  gpuLayers: 1,
+  powerPreference: 1,
+  gpuBridge: 1,
   mtp: 1,
   args: 1,
 });
@@ -178,6 +231,15 @@ function checkLoadOptions(options: LoadModelOptions): void {
     if (fn !== undefined && typeof fn !== "function") {
       throw new TypeError(`${name} must be a function`);
     }
+  }
+  const { gpu = "auto", gpuLayers = "all", powerPreference } = options;
+  oneOf("gpu", gpu, ["auto", "off", "required"]);
+  if (gpuLayers !== "all") wholeNumber("gpuLayers", gpuLayers, 0);
+  if (gpu === "required" && gpuLayers === 0) {
+    throw new RangeError('gpu: "required" with gpuLayers: 0 asks for a GPU and for none of it');
+  }
+  if (powerPreference !== undefined) {
+    oneOf("powerPreference", powerPreference, ["low-power", "high-performance"]);
   }
   if (dist !== undefined && !(dist instanceof URL)) throw new TypeError("dist must be a URL");
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
@@ -209,7 +271,13 @@ function isPlan(input: PlanInput): input is Plan {
 }
 
 function modelArgs(options: LoadModelOptions): string[] {
-  return [...options.mtp ? ["--spec-type", "draft-mtp"] : [], ...options.args ?? []];
+  const { gpuLayers = "all" } = options;
+  return [
+    "-ngl",
+    String(gpuLayers === "all" ? 9999 : gpuLayers),
+    ...options.mtp ? ["--spec-type", "draft-mtp"] : [],
+    ...options.args ?? [],
+  ];
 }
 
 /** A loaded model. Made by {@linkcode loadModel}. */
@@ -241,6 +309,18 @@ export class Model implements AsyncDisposable {
       hasTokenizer: raw.vocab_type !== 0,
       hasChatTemplate: raw.has_chat_template,
       layerPlan: raw.layer_plan,
+      gpu: "why" in client.gpu ? null : {
+        vendor: client.gpu.info.vendor,
+        description: client.gpu.info.description,
+        features: client.gpu.info.features,
+        software: client.gpu.info.software,
+        readback: client.gpu.readback,
+        layers: raw.gpu_layers,
+        bytes: raw.gpu_bytes,
+        cpuBytes: raw.cpu_bytes,
+        cpuTensors: raw.cpu_tensors,
+      },
+      gpuWhy: "why" in client.gpu ? client.gpu.why : "",
     };
   }
 
@@ -450,6 +530,11 @@ export class Model implements AsyncDisposable {
   /** Bytes of memory that the engine has taken from the host: weights, caches, scratch. */
   heapBytes(): Promise<number> {
     return this.#client.heapBytes();
+  }
+
+  /** What the GPU bridge did since the model was loaded, for measurements; null on the CPU. */
+  gpuCounts(): Promise<GpuCounts & { recorded: number } | null> {
+    return this.#client.gpuCounts();
   }
 
   /** True when {@linkcode Model.dispose} was called or the engine's instance is gone. */

@@ -4,7 +4,14 @@
  * @module
  */
 
+import type { GpuChoice, GpuInfo } from "../../gpu/device.ts";
+import type { GpuCounts } from "../../gpu/executor.ts";
 import type { ThreadMessage } from "./port_worker.ts";
+
+/** The engine's GPU, or why it computes on the CPU. */
+export type EngineGpu =
+  | { info: GpuInfo; readback: "sync" | "awaited" }
+  | { why: string };
 
 /** What an event means; the same numbers as `rys::event_kind`. */
 export const EventKind = {
@@ -66,23 +73,33 @@ export type EngineCall =
 
 /** To the Worker. */
 export type ToEngine =
-  | { op: "init"; js: string; wasm: string; buildId: string; verbosity: number; threads: number }
+  | {
+    op: "init";
+    js: string;
+    wasm: string;
+    buildId: string;
+    verbosity: number;
+    threads: number;
+    gpu: GpuChoice;
+  }
   | { op: "file"; file: FileSource }
   | { op: "call"; req: number; call: EngineCall }
   | { op: "read-done"; token: number; bytes: Uint8Array | null }
   | { op: "mem-put"; req: number; name: string; bytes: Uint8Array }
   | { op: "mem-take"; req: number; name: string }
   | { op: "heap"; req: number }
+  | { op: "gpu-counts"; req: number }
   | { op: "close" };
 
 /** From the Worker. */
 export type FromEngine =
-  | { op: "ready"; memory: SharedArrayBuffer; flags: number }
+  | { op: "ready"; memory: SharedArrayBuffer; flags: number; gpu: EngineGpu }
   | { op: "event"; req: number; kind: number; aux: number; data: Uint8Array }
   | { op: "read"; token: number; id: number; offset: number; n: number }
   | { op: "read-failed"; path: string; reason: string }
   | { op: "mem"; req: number; bytes: Uint8Array | null }
   | { op: "heap"; req: number; bytes: number }
+  | { op: "gpu-counts"; req: number; counts: GpuCounts & { recorded: number } | null }
   | ThreadMessage
   | { op: "fatal"; message: string }
   | { op: "closed" };

@@ -7,6 +7,7 @@
 import { listen } from "./worker_scope.ts";
 import { installPortWorkers } from "./port_worker.ts";
 import { closeSync, openSync, readSync } from "node:fs";
+import { GpuHost, type GpuInstance } from "../../gpu/host.ts";
 import {
   EventKind,
   type FileSource,
@@ -27,6 +28,7 @@ interface Instance {
 interface Host {
   event(req: number, kind: number, aux: number, data: number, n: number): void;
   read(ctx: Pointer, result: Pointer, id: number, dst: number, n: number, offset: number): void;
+  gpu(job: Pointer, words: number, n: number, waits: boolean): void;
 }
 
 let port: MessagePort;
@@ -39,6 +41,7 @@ const files = new Map<number, { source: FileSource; fd: number }>();
 const reads = new Map<number, (bytes: Uint8Array | null) => void>();
 let nextRead = 1;
 let flags = 0;
+let gpu: GpuHost | null = null;
 
 const ptr = (at: number): Pointer => wide ? BigInt(at) : at;
 const bytesAt = (at: number, n: number) => new Uint8Array(instance.wasmMemory.buffer, at, n);
@@ -102,16 +105,24 @@ const host: Host = {
     });
     post({ op: "read", token, id, offset, n: Math.min(n, 1 << 24) });
   },
+  gpu(job, words, n, waits) {
+    gpu!.run(job, words, n, Boolean(waits));
+  },
 };
 
 async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   installPortWorkers(post);
+  const opening = GpuHost.open(message.gpu, (text) => post({ op: "fatal", message: text }));
+  opening.catch(() => {}); // heard below
   const [module, { default: create }] = await Promise.all([
     compile(message.wasm),
     import(message.js),
   ]).catch((error) => {
     throw new Error(`the built WASM is damaged (${error.message}); run "deno task build --force"`);
   });
+  const opened = await opening;
+  if (opened instanceof GpuHost) gpu = opened;
+  else if (message.gpu.mode === "required") throw new Error(`a GPU is required: ${opened.why}`);
   instance = await create({
     rys: host,
     rysThreads: message.threads,
@@ -137,9 +148,15 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
       `the WASM is of build ${id}, this package of build ${message.buildId}: run "deno task build"`,
     );
   }
+  gpu?.attach(instance as unknown as GpuInstance);
   flags = allocate(new Uint8Array(4 * MAX_REQUESTS));
   call("init", message.verbosity);
-  post({ op: "ready", memory: instance.wasmMemory.buffer as unknown as SharedArrayBuffer, flags });
+  post({
+    op: "ready",
+    memory: instance.wasmMemory.buffer as unknown as SharedArrayBuffer,
+    flags,
+    gpu: opened instanceof GpuHost ? { info: opened.info, readback: opened.readback } : opened,
+  });
 }
 
 function log(level: number, line: string): void {
@@ -217,6 +234,7 @@ async function close(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   for (const { fd } of files.values()) if (fd >= 0) closeSync(fd);
+  gpu?.dispose();
   PThread?.terminateAllThreads();
   post({ op: "closed" });
 }
@@ -267,6 +285,9 @@ function receive(message: ToEngine): void {
       return;
     case "heap":
       post({ op: "heap", req: message.req, bytes: call("heap_bytes") });
+      return;
+    case "gpu-counts":
+      post({ op: "gpu-counts", req: message.req, counts: gpu?.counts ?? null });
       return;
     case "close":
       close();

@@ -1,0 +1,241 @@
+/**
+ * Which adapter the engine computes on, what it can do, and why not where it can't.
+ *
+ * @module
+ */
+
+/** How the engine looks for a GPU. */
+export interface GpuChoice {
+  /** `auto`: the GPU if there is a usable one; `required`: an error if not; `off`: `navigator.gpu` is not touched. */
+  mode: "auto" | "off" | "required";
+  /** Which adapter, where there are several. */
+  powerPreference?: GPUPowerPreference;
+  /** `awaited` never uses the synchronous read-back, `sync` is tried first and checked (default). */
+  readback?: "sync" | "awaited";
+  /** One crossing per call and nothing cached: for the comparison in bench/. */
+  immediate?: boolean;
+  /** URL of a module whose `gpu` stands in for `navigator.gpu`, as the recording device does. */
+  provider?: string;
+}
+
+/** The part of `navigator.gpu` that is used. */
+export type GpuProvider = Pick<GPU, "requestAdapter"> & {
+  wgslLanguageFeatures?: { has(name: string): boolean };
+};
+
+/** A GPU as people see it. */
+export interface GpuInfo {
+  /** Vendor in words, such as `nvidia`; the PCI number where it is unknown. */
+  vendor: string;
+  /** What the driver calls the device. */
+  description: string;
+  /** PCI numbers, 0 if unknown. */
+  vendorId: number;
+  deviceId: number;
+  /** Features that the engine uses and that were granted. */
+  features: string[];
+  /** Lanes of a subgroup, smallest and largest. */
+  subgroupSize: [min: number, max: number];
+  /** The limits that the engine looks at, in bytes or counts. */
+  limits: Record<GpuLimit, number>;
+  /** True for a software rasteriser: right, but slower than the CPU path. */
+  software: boolean;
+}
+
+/** Names of the limits that the engine looks at. */
+export type GpuLimit = typeof GPU_LIMITS[number];
+
+/** The limits that the engine asks for: all that the adapter has. */
+export const GPU_LIMITS = [
+  "maxBufferSize",
+  "maxStorageBufferBindingSize",
+  "maxStorageBuffersPerShaderStage",
+  "maxComputeInvocationsPerWorkgroup",
+  "maxComputeWorkgroupSizeX",
+  "maxComputeWorkgroupSizeY",
+  "maxComputeWorkgroupSizeZ",
+  "maxComputeWorkgroupStorageSize",
+  "maxComputeWorkgroupsPerDimension",
+  "minStorageBufferOffsetAlignment",
+  "minUniformBufferOffsetAlignment",
+] as const;
+
+/** Smallest values with which the shaders work. */
+const NEEDED: Partial<Record<GpuLimit, number>> = {
+  maxStorageBuffersPerShaderStage: 8, // WebGPU's default
+  maxComputeInvocationsPerWorkgroup: 256, // tiles of the matrix products
+  maxComputeWorkgroupStorageSize: 16384,
+  maxStorageBufferBindingSize: 1 << 27,
+};
+
+const VENDORS: Record<number, string> = {
+  0x1002: "amd",
+  0x10de: "nvidia",
+  0x8086: "intel",
+  0x106b: "apple",
+  0x13b5: "arm",
+  0x5143: "qualcomm",
+  0x10005: "mesa",
+  0x1af4: "virtio",
+  0x1ae0: "google",
+};
+
+/** A device that the engine can use. */
+export interface ChosenGpu {
+  device: GPUDevice;
+  info: GpuInfo;
+  /** True where WGSL's packed 4x8 dot products work. */
+  packed4x8: boolean;
+}
+
+/**
+ * The vendor in llama.cpp's words. Deno gives the PCI number, in decimal, as the name.
+ *
+ * @param vendor Vendor as the adapter's info has it.
+ */
+export function vendorName(vendor: string): string {
+  return VENDORS[/^\d+$/.test(vendor) ? Number(vendor) : -1] ?? vendor.toLowerCase();
+}
+
+/**
+ * What an adapter is and can do.
+ *
+ * @param adapter The adapter.
+ */
+export function describeAdapter(adapter: GPUAdapter): GpuInfo {
+  const info = adapter.info as GPUAdapterInfo & Partial<Record<string, string | number | boolean>>;
+  const number = (text: unknown) => /^\d+$/.test(String(text)) ? Number(text) : 0;
+  const description = info.description || info.device || info.architecture || "unnamed";
+  const limits = Object.fromEntries(
+    GPU_LIMITS.map((name) => [name, adapter.limits[name]]),
+  ) as Record<GpuLimit, number>;
+  return {
+    vendor: vendorName(info.vendor),
+    description,
+    vendorId: number(info.vendor),
+    deviceId: number(info.device),
+    features: [...adapter.features].filter((name) => WANTED.includes(name)),
+    // an unknown size is the widest range that WebGPU allows
+    subgroupSize: [Number(info.subgroupMinSize) || 4, Number(info.subgroupMaxSize) || 128],
+    limits,
+    software: /llvmpipe|lavapipe|swiftshader|softpipe|basic render/i.test(description),
+  };
+}
+
+const WANTED = ["shader-f16", "subgroups"];
+
+/**
+ * Chooses an adapter and makes the device, or says in one line why there is none.
+ *
+ * @param choice What was asked for; not `off`.
+ * @param provider `navigator.gpu` or what stands in for it.
+ * @returns A device, or the reason why the CPU computes.
+ */
+export async function chooseGpu(
+  choice: GpuChoice,
+  provider: GpuProvider | undefined,
+): Promise<ChosenGpu | { why: string }> {
+  if (!provider) return { why: "this runtime has no WebGPU" };
+  let adapter: GPUAdapter | null;
+  try {
+    adapter = await provider.requestAdapter(
+      choice.powerPreference ? { powerPreference: choice.powerPreference } : {},
+    );
+  } catch (error) {
+    return { why: `asking for a WebGPU adapter failed: ${(error as Error).message}` };
+  }
+  if (!adapter) return { why: 'no WebGPU adapter (run "doctor" for what is missing)' };
+  const info = describeAdapter(adapter);
+  if (!adapter.features.has("shader-f16")) {
+    return { why: `the adapter ${info.description} lacks the feature shader-f16` };
+  }
+  for (const [name, least] of Object.entries(NEEDED) as [GpuLimit, number][]) {
+    if (info.limits[name] < least) {
+      return {
+        why: `the adapter ${info.description} has ${name} ${info.limits[name]}, needed: ${least}`,
+      };
+    }
+  }
+  if (info.software && choice.mode === "auto" && !choice.provider) {
+    return { why: `the only adapter is software (${info.description}), slower than the CPU path` };
+  }
+  const requiredLimits = Object.fromEntries(
+    GPU_LIMITS.map((name) => [name, info.limits[name]]),
+  );
+  // Deno grants subgroups where the hardware has them and yet does not list them: only asking tells.
+  let device: GPUDevice | undefined;
+  let reason = "";
+  for (const features of [["shader-f16", "subgroups"], ["shader-f16"]]) {
+    try {
+      device = await adapter.requestDevice({
+        label: "rys",
+        requiredFeatures: features as GPUFeatureName[],
+        requiredLimits,
+      });
+      info.features = features;
+      break;
+    } catch (error) {
+      reason = (error as Error).message;
+    }
+  }
+  if (!device) return { why: `the adapter ${info.description} gives no device: ${reason}` };
+  const packed4x8 = await compiles(
+    device,
+    "@compute @workgroup_size(1) fn main() { _ = dot4I8Packed(1u, 2u); }",
+  );
+  return { device, info, packed4x8 };
+}
+
+/** Whether the device takes a shader; language features are not listed everywhere. */
+async function compiles(device: GPUDevice, code: string): Promise<boolean> {
+  device.pushErrorScope("validation");
+  device.createShaderModule({ code });
+  return await device.popErrorScope() === null;
+}
+
+/** Bytes of `rys_gpu_facts`. */
+export const FACTS_BYTES = 14 * 4 + 2 * 8 + 32 + 64 + 64 + 128;
+
+/**
+ * The device's facts as `rys_gpu_facts` (gpu/webgpu/rys_gpu.h).
+ *
+ * @param gpu The device.
+ * @param immediate See {@linkcode GpuChoice.immediate}.
+ */
+export function packFacts(gpu: ChosenGpu, immediate: boolean): Uint8Array {
+  const bytes = new Uint8Array(FACTS_BYTES);
+  const view = new DataView(bytes.buffer);
+  const { info } = gpu;
+  const { limits } = info;
+  const u32 = [
+    1,
+    Number(info.features.includes("shader-f16")),
+    Number(info.features.includes("subgroups")),
+    Number(gpu.packed4x8),
+    ...info.subgroupSize,
+    info.vendorId,
+    info.deviceId,
+    limits.maxComputeInvocationsPerWorkgroup,
+    limits.maxComputeWorkgroupStorageSize,
+    limits.maxComputeWorkgroupsPerDimension,
+    limits.minStorageBufferOffsetAlignment,
+    limits.minUniformBufferOffsetAlignment,
+    Number(immediate),
+  ];
+  u32.forEach((value, i) => view.setUint32(4 * i, value, true));
+  view.setBigUint64(56, BigInt(limits.maxBufferSize), true);
+  view.setBigUint64(64, BigInt(limits.maxStorageBufferBindingSize), true);
+  let at = 72;
+  for (
+    const [text, n] of [
+      [info.vendor, 32],
+      ["", 64],
+      [String(info.deviceId || ""), 64],
+      [info.description, 128],
+    ] as const
+  ) {
+    new TextEncoder().encodeInto(text, bytes.subarray(at, at + n - 1)); // ends with a zero
+    at += n;
+  }
+  return bytes;
+}
