@@ -1,6 +1,7 @@
 import type { Context, GenerateOptions } from "../engine/mod.ts";
 import { type EffectivePlan, planToJson } from "../plan/mod.ts";
 import { UsageError } from "./errors.ts";
+import { gpuJson, gpuLine } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatRatio } from "./plan_text.ts";
 import { checkSpec, type LoadedModel, openModel, planFor } from "./session.ts";
@@ -156,7 +157,8 @@ function toJson(
       bytes: model.info.modelBytes,
     },
     n_threads: threads,
-    backend: "CPU",
+    backend: model.info.gpu === null ? "CPU" : "WebGPU",
+    gpu: gpuJson(model.info),
     results: rows.map((row) => {
       const { mean, stddev } = statsOf(row.samples);
       return {
@@ -177,7 +179,7 @@ function toJson(
 function table(
   rows: readonly Row[],
   baseOf: (row: Row) => number,
-  { model }: LoadedModel,
+  { model, gpu }: LoadedModel,
   threads: number,
 ): string {
   const style = styles(showsColour(Deno.stdout));
@@ -206,6 +208,7 @@ function table(
       "|",
     )
   }|\n`;
-  return `${model.info.desc}; CPU, ${threads} threads\n\n` +
+  const backend = model.info.gpu === null ? "CPU" : `WebGPU (${gpuLine(model.info, gpu)})`;
+  return `${model.info.desc}; ${backend}, ${threads} threads\n\n` +
     style.bold(line(head)) + rule + cells.map(line).join("");
 }

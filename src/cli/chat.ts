@@ -1,6 +1,7 @@
 import type { ChatMessage, Context, GenerateOptions, GenerationEnd } from "../engine/mod.ts";
 import { describeError, UsageError } from "./errors.ts";
 import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
+import { gpuLine } from "./gpu_flags.ts";
 import { lineSource, type TerminalLines } from "./line_editor.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, planLines } from "./plan_text.ts";
@@ -211,6 +212,7 @@ class Chat {
         "n_layer_eff",
         `${info.plan.nLayerEff} of ${info.plan.nLayer} layers (${info.plan.spec.trim()})`,
       ],
+      ["GPU", gpuLine(this.loaded.model.info, this.loaded.gpu)],
     ];
     if (end !== undefined) lines.push(["last answer", speeds(end)]);
     this.shell.err(alignLines(lines, styles(this.shell.colour)));

@@ -100,10 +100,12 @@ export const FLAGS = [
     id: "gpuLayers",
     names: ["-ngl", "--n-gpu-layers", "--gpu-layers"],
     kind: "text",
-    value: "N",
+    value: "N|all|auto",
     commands: ENGINE,
     group: "Model",
-    help: "accepted; this build computes on the CPU",
+    help:
+      "layers whose weights go to the GPU, from the last one on, the output layer counting as " +
+      "one; 0: none, and no GPU is looked for (default: all, which auto means as well)",
   },
   {
     id: "gpu",
@@ -111,10 +113,21 @@ export const FLAGS = [
     kind: "text",
     value: "auto|off|required",
     choices: ["auto", "on", "off", "required"],
-    bare: "auto",
+    bare: "required",
     commands: ENGINE,
     group: "Model",
-    help: "accepted; this build computes on the CPU",
+    help: "auto: compute on the GPU if there is one that is no software; off: on the CPU; " +
+      "required, on, or --gpu alone: on any GPU, or fail (default: auto)",
+  },
+  {
+    id: "gpuPower",
+    names: ["--gpu-power"],
+    kind: "text",
+    value: "low-power|high-performance",
+    choices: ["low-power", "high-performance"],
+    commands: ENGINE,
+    group: "Model",
+    help: "which GPU, where there are several (default: the system's choice)",
   },
   // Plan
   {

@@ -2,6 +2,7 @@ import type { Logits } from "../engine/mod.ts";
 import { planToJson } from "../plan/mod.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { promptText } from "./generate_flags.ts";
+import { gpuJson } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, formatBytes, formatRuns } from "./plan_text.ts";
 import { costOf } from "./model_file.ts";
@@ -71,6 +72,7 @@ export async function logits(flags: Flags, shell: Shell): Promise<number> {
       file,
       bytes: bytes.length,
       plan: planToJson(result.plan),
+      gpu: gpuJson(model.info),
       top,
     };
     await shell.out(JSON.stringify(summary) + "\n");

@@ -1,6 +1,7 @@
 import type { ChatMessage, Completion, Generation, GenerationEnd } from "../engine/mod.ts";
 import { planToJson } from "../plan/mod.ts";
 import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
+import { gpuJson } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { readPiped } from "./read_input.ts";
 import {
@@ -154,6 +155,7 @@ async function toJson(
       name: model.info.name,
       desc: model.info.desc,
     },
+    gpu: gpuJson(model.info),
     n_ctx: info.nCtx,
     n_threads: info.threads,
     kv_bytes: info.kvBytes,

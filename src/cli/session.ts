@@ -4,6 +4,7 @@ import { chatTemplateArgs } from "./chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { textOrFile } from "./generate_flags.ts";
 import type { FlagId } from "./flags.ts";
+import { gpuLine, type GpuOptions, gpuOptions, missedLayers } from "./gpu_flags.ts";
 import { contextSize, costOf, type ModelFile, modelPath, readModelFile } from "./model_file.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, planLines } from "./plan_text.ts";
@@ -15,6 +16,8 @@ export interface LoadedModel extends AsyncDisposable {
   model: Model;
   /** Its files. */
   file: ModelFile;
+  /** What was asked of the GPU. */
+  gpu: GpuOptions;
   /** What the command line says of its contexts, but for their size and plan. */
   options: ContextOptions;
   /** Milliseconds that loading took. */
@@ -90,13 +93,14 @@ export async function openModel(
   check: (file: ModelFile) => void,
 ): Promise<LoadedModel> {
   const options = await contextOptions(flags, 0);
-  tellGpu(flags, shell);
+  const gpu = gpuOptions(flags);
   const path = modelPath(flags);
   const start = performance.now();
   const progress = progressLine(shell);
   const verbosity = flags.number("verbosity") ?? (shell.verbose ? 5 : undefined);
   // The header is checked while the engine starts.
   const loading = loadModel(path, {
+    ...gpu,
     signal: shell.signal,
     onProgress: progress.show,
     ...(verbosity === undefined
@@ -112,7 +116,12 @@ export async function openModel(
     check(file);
     const model = await loading;
     const loadMs = performance.now() - start;
-    return { model, file, options, loadMs, [Symbol.asyncDispose]: () => model.dispose() };
+    const missed = missedLayers(flags, model.info, gpu);
+    if (missed !== undefined) {
+      progress.clear();
+      shell.warn(missed);
+    }
+    return { model, file, gpu, options, loadMs, [Symbol.asyncDispose]: () => model.dispose() };
   } finally {
     progress.clear();
   }
@@ -238,27 +247,6 @@ function checkFile(path: string): void {
   }
 }
 
-/** One line about flags that ask for a GPU. */
-function tellGpu(flags: Flags, shell: Shell): void {
-  const layers = flags.text("gpuLayers");
-  if (layers !== undefined && !/^(?:-?\d+|auto|all)$/.test(layers)) {
-    throw new UsageError(
-      `${flags.name("gpuLayers")} must be a whole number, auto or all, not ${
-        JSON.stringify(layers)
-      }`,
-    );
-  }
-  if (flags.text("gpu") === "required") {
-    throw new Failure("--gpu required: this build computes on the CPU only");
-  }
-  const asked = (["gpuLayers", "gpu"] as const).find((id) =>
-    flags.has(id) && !["0", "off"].includes(flags.text(id) ?? "")
-  );
-  if (asked !== undefined) {
-    shell.note(`this build computes on the CPU; ${flags.name(asked)} has no effect yet`);
-  }
-}
-
 /** How far loading is, on a terminal and where it takes long. */
 function progressLine(shell: Shell): { show(fraction: number): void; clear(): void } {
   let due = performance.now() + 500;
@@ -315,7 +303,8 @@ export function planLog(
     const { info } = loaded.model;
     const name = info.name === "" ? loaded.file.path : info.name;
     const model: [string, string] = ["model", `${name} (${info.desc})`];
-    shell.err(alignLines([model, ...planLines(plan, cost), ...more], styles(shell.colour)));
+    const gpu: [string, string] = ["GPU", gpuLine(info, loaded.gpu)];
+    shell.err(alignLines([model, gpu, ...planLines(plan, cost), ...more], styles(shell.colour)));
   }
   for (const text of plan.advisories) shell.warn(text);
 }

@@ -46,6 +46,15 @@ export interface Printed extends PlanJson {
   bytes: number;
   top: { id: number; logit: number; logprob: number; token?: string }[];
   results: { test: string; plan: PlanJson; samples_ts: number[]; avg_ts: number; ratio: number }[];
+  gpu: {
+    device: string | null;
+    why?: string;
+    layers: number;
+    layers_all: number;
+    bytes: number;
+    cpu_bytes: number;
+  };
+  backend: string;
   ok: boolean;
   missing: unknown[];
   deno: string;

@@ -182,13 +182,6 @@ Deno.test("run --chat and -sys use the chat template, plain run does not", async
   assert(system.n_prompt > chat.n_prompt);
 });
 
-Deno.test("run says that this build has no GPU, in one line", async () => {
-  const { code, err } = await program([...quick, "-ngl", "99"]);
-  assertEquals(code, 0);
-  assertStringIncludes(err, "note: this build computes on the CPU; -ngl has no effect yet\n");
-  assertEquals((await program([...quick, "--gpu", "required"])).code, 1);
-});
-
 Deno.test("run says by how much a prompt is too long", async () => {
   const { code, err } = await program([
     "-m",

@@ -1,0 +1,113 @@
+import type { LoadModelOptions, ModelInfo } from "../engine/mod.ts";
+import { UsageError } from "./errors.ts";
+import type { Flags } from "./parse_flags.ts";
+import { formatBytes } from "./plan_text.ts";
+
+/** Layers beyond any model's; means all. */
+const MANY = 9999;
+
+/** What a command line says of the GPU. */
+export type GpuOptions = Pick<LoadModelOptions, "gpu" | "gpuLayers" | "powerPreference">;
+
+/**
+ * What the command line says of the GPU, for `loadModel()`.
+ *
+ * @param flags The command line.
+ * @throws {UsageError} If a value is wrong, or the flags contradict each other.
+ */
+export function gpuOptions(flags: Flags): GpuOptions {
+  const asked = flags.text("gpu");
+  const gpu = asked === "on" ? "required" : asked as GpuOptions["gpu"];
+  const gpuLayers = layersOf(flags);
+  if (gpu === "required" && gpuLayers === 0) {
+    throw new UsageError(
+      `${flags.name("gpu")} ${asked} asks for a GPU, and ${
+        flags.name("gpuLayers")
+      } 0 for none of it`,
+    );
+  }
+  const powerPreference = flags.text("gpuPower") as GpuOptions["powerPreference"];
+  return { gpu, gpuLayers, powerPreference };
+}
+
+/** `-ngl` as llama.cpp reads it, where -1 is auto and what is less is all; here both are all. */
+function layersOf(flags: Flags): number | "all" | undefined {
+  const text = flags.text("gpuLayers");
+  if (text === undefined) return undefined;
+  if (text === "all" || text === "auto" || /^-\d+$/.test(text)) return "all";
+  if (/^\+?\d+$/.test(text)) return Math.min(Number(text), MANY);
+  throw new UsageError(
+    `${flags.name("gpuLayers")} must be a whole number, all or auto, not ${JSON.stringify(text)}`,
+  );
+}
+
+/**
+ * Where a model computes, in one line.
+ *
+ * @param info What the model says of itself.
+ * @param options What was asked for.
+ */
+export function gpuLine(info: ModelInfo, options: GpuOptions): string {
+  const { gpu } = info;
+  if (gpu === null) return isOff(options) ? "off" : `not used: ${info.gpuWhy}`;
+  const { description, software, layers, bytes, cpuBytes, cpuTensors, readback } = gpu;
+  const names = cpuTensors.slice(0, 3).map(({ name }) => name).join(", ");
+  const more = cpuTensors.length > 3 ? " and others" : "";
+  const stay = cpuBytes === 0
+    ? ""
+    : `; ${formatBytes(cpuBytes)} stay in memory${names === "" ? "" : `: ${names}${more}`}`;
+  const slow = readback === "awaited" ? "; results are read in the slow form" : "";
+  return `${description}${software ? " (software)" : ""}, ${layers}/${layersInAll(info)} layers, ` +
+    formatBytes(bytes) + stay + slow;
+}
+
+/**
+ * What to say where layers were asked for and the CPU computes; undefined where there is nothing to say.
+ *
+ * @param flags The command line.
+ * @param info What the model says of itself.
+ * @param options What was asked for.
+ */
+export function missedLayers(
+  flags: Flags,
+  info: ModelInfo,
+  options: GpuOptions,
+): string | undefined {
+  const { gpuLayers } = options;
+  if (info.gpu !== null || gpuLayers === undefined || gpuLayers === 0) return undefined;
+  const why = isOff(options) ? `${flags.name("gpu")} off` : info.gpuWhy;
+  return `${flags.name("gpuLayers")} ${
+    flags.text("gpuLayers")
+  } has no effect, the CPU computes: ${why}`;
+}
+
+/**
+ * Where a model computes, for `--json`.
+ *
+ * @param info What the model says of itself.
+ */
+export function gpuJson(info: ModelInfo): Record<string, unknown> {
+  const { gpu } = info;
+  if (gpu === null) return { device: null, why: info.gpuWhy };
+  return {
+    device: gpu.description,
+    vendor: gpu.vendor,
+    software: gpu.software,
+    features: gpu.features,
+    readback: gpu.readback,
+    layers: gpu.layers,
+    layers_all: layersInAll(info),
+    bytes: gpu.bytes,
+    cpu_bytes: gpu.cpuBytes,
+    cpu_tensors: gpu.cpuTensors,
+  };
+}
+
+function isOff({ gpu, gpuLayers }: GpuOptions): boolean {
+  return gpu === "off" || gpuLayers === 0;
+}
+
+/** Layers that `-ngl` counts: the output layer is one. */
+function layersInAll({ nLayer, nLayerNextn }: ModelInfo): number {
+  return nLayer + nLayerNextn + 1;
+}
