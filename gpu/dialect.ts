@@ -267,14 +267,16 @@ function findPartPointer(code: string): number {
   if (!/\bptr\s*</.test(code)) return -1;
   const part = (text: string) => {
     const bare = text.replace(/^[&(*\s]+/, "");
-    return text.startsWith("&") && /^\w+\s*\)*\s*[.\[]/.test(bare);
+    return /^[(\s]*&/.test(text) && /^\w+\s*\)*\s*[.\[]/.test(bare);
   };
   const takers = new Set<string>();
   for (const { 1: name, 2: params } of code.matchAll(/\bfn\s+(\w+)\s*\(([^{]*)/g)) {
     if (/\bptr\s*</.test(params!)) takers.add(name!);
   }
   const aliases = new Set<string>();
-  for (const { 1: name, 2: value } of code.matchAll(/\blet\s+(\w+)\s*(?::[^=;]*)?=\s*(&[^;]*);/g)) {
+  for (
+    const { 1: name, 2: value } of code.matchAll(/\blet\s+(\w+)\s*(?::[^=;]*)?=\s*([(\s]*&[^;]*);/g)
+  ) {
     if (part(value!)) aliases.add(name!);
   }
   for (const match of code.matchAll(/(\bfn\s+)?\b(\w+)\s*\(/g)) {
