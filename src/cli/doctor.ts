@@ -1,12 +1,15 @@
-import { environment, mayLook } from "./environment.ts";
+import { environment, mayLook, seenVariable } from "./environment.ts";
 import { filePath } from "./file_path.ts";
+import { lookAtGpu } from "./gpu_check.ts";
+import { diagnose, lookAtDrivers, realFiles } from "./gpu_files.ts";
+import { driverFindings, gpuFindings, gpuReport } from "./gpu_text.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatBytes } from "./plan_text.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 import { BUILD_COMMAND, DIST, readBuild, VERSION } from "./version.ts";
 
 /** One thing that was looked at. */
-interface Finding {
+export interface Finding {
   /** Its name. */
   name: string;
   /** What was found, in words. */
@@ -88,7 +91,9 @@ export function cacheFolder(
 export async function doctor(flags: Flags, shell: Shell): Promise<number> {
   const features = wasmFeatures();
   const build = await readBuild();
-  const gpu = await lookAtGpu();
+  const gpu = await lookAtGpu(navigator.gpu);
+  const drivers = Deno.build.os === "linux" ? lookAtDrivers(realFiles(), seenVariable) : null;
+  const problems = drivers === null ? [] : diagnose(drivers, gpu.state);
   const memory = systemMemory();
   const cores = navigator.hardwareConcurrency;
   const cache = cacheFolder();
@@ -111,7 +116,8 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
         ? "unknown: Deno may not look (--allow-sys)"
         : `${formatBytes(memory.available)} available of ${formatBytes(memory.total)}`,
     },
-    { name: "GPU", value: gpu.value, ...(gpu.ok ? { ok: true } : {}) },
+    ...gpuFindings(gpu),
+    ...(drivers === null ? [] : driverFindings(drivers)),
     {
       name: "cache",
       value: cache.path === undefined
@@ -131,7 +137,7 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
       features,
       cores,
       memory,
-      gpu: gpu.json,
+      gpu: gpuReport(gpu, drivers, problems),
       cache: cache.path ?? null,
       missing: missing.map(({ name, value, fix }) => ({ name, value, fix })),
     };
@@ -148,7 +154,9 @@ export async function doctor(flags: Flags, shell: Shell): Promise<number> {
       ? "everything needed is here\n"
       : `missing: ${missing.map((one) => one.name).join(", ")}\n` +
         [...fixes].map((fix) => `what helps: ${fix}\n`).join("");
-    await shell.out(lines.join("") + "\n" + verdict);
+    const gpuProblems = problems.map(({ what, fix }) => `- ${what}\n  what helps: ${fix}\n`);
+    const gpuText = gpuProblems.length === 0 ? "" : `\nfor a GPU:\n${gpuProblems.join("")}`;
+    await shell.out(lines.join("") + "\n" + verdict + gpuText);
   }
   return missing.length === 0 ? 0 : 1;
 }
@@ -187,54 +195,6 @@ async function lookAtWasm(
     valid ? "" : ", which this Deno cannot run"
   }`;
   return { finding, bytes: bytes.length, valid };
-}
-
-async function lookAtGpu(): Promise<{ value: string; ok: boolean; json: unknown }> {
-  const none = (value: string) => ({ value, ok: false, json: { adapter: null, reason: value } });
-  if (!("gpu" in navigator) || !navigator.gpu) return none("this Deno has no WebGPU");
-  try {
-    const adapter = await within(5000, navigator.gpu.requestAdapter());
-    if (adapter === undefined) return none("the graphics driver does not answer");
-    if (adapter === null) {
-      return none(
-        "no adapter: no graphics driver that Deno can use (on Linux Vulkan: libvulkan1 and a driver); " +
-          "not needed, this build computes on the CPU",
-      );
-    }
-    const { info } = adapter;
-    const features = [...adapter.features].sort();
-    const name = info.description || info.device || info.vendor || "unnamed";
-    const f16 = features.includes("shader-f16");
-    const isFallback = "isFallbackAdapter" in info && info.isFallbackAdapter === true;
-    return {
-      value: `${name}${isFallback ? " (software)" : ""}: ${
-        f16 ? "has shader-f16" : "lacks shader-f16, so models would run on the CPU"
-      }; not used, this build computes on the CPU`,
-      ok: f16,
-      json: {
-        adapter: name,
-        vendor: info.vendor,
-        architecture: info.architecture,
-        fallback: isFallback,
-        features,
-        max_buffer_size: adapter.limits.maxBufferSize,
-        max_storage_buffer_binding_size: adapter.limits.maxStorageBufferBindingSize,
-      },
-    };
-  } catch (error) {
-    return none(error instanceof Error ? error.message : String(error));
-  }
-}
-
-/** What a promise gives, or undefined if it takes longer. */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<undefined>((resolve) => timer = setTimeout(resolve, ms, undefined));
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function describeFolder(path: string): Promise<string> {

@@ -16,3 +16,13 @@ export function environment(name: string): string | undefined {
 export function mayLook(name: string): boolean {
   return Deno.permissions.querySync({ name: "env", variable: name }).state === "granted";
 }
+
+/**
+ * A variable of the environment, telling apart what is not set from what may not be read.
+ *
+ * @param name The variable.
+ * @returns Its value; null where it is not set, undefined where the program may not read it.
+ */
+export function seenVariable(name: string): string | null | undefined {
+  return mayLook(name) ? Deno.env.get(name) ?? null : undefined;
+}

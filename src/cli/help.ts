@@ -48,7 +48,7 @@ const ABOUT: Record<CommandName, About> = {
     line: "look whether everything needed is here",
     usage: "[--json]",
     text:
-      `Looks at versions, the built WASM, what this Deno can do, memory, and the graphics adapter. Ends with 1 where something needed is missing, and says what helps.`,
+      `Looks at versions, the built WASM, what this Deno can do, memory, the graphics adapters (with a computation that is checked) and the driver's files. Ends with 1 where something needed is missing, and says what helps; a GPU is not needed.`,
   },
   help: {
     line: "show help of a command",
