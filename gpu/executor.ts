@@ -306,7 +306,10 @@ export class Executor {
   }
 
   #createPipeline(w: Uint32Array, i: number, base: number): number {
-    const [id, nLabel, nEntry, nSource, nConstants] = w.subarray(i + 1, i + 6) as unknown as number[];
+    const [id, nLabel, nEntry, nSource, nConstants] = w.subarray(
+      i + 1,
+      i + 6,
+    ) as unknown as number[];
     const values = new Float64Array(nConstants!);
     const keyBytes: number[] = [];
     const view = new DataView(this.#memory());

@@ -12,7 +12,7 @@ import { makeReadback } from "./readback.ts";
 export interface GpuInstance {
   wasmMemory: WebAssembly.Memory;
   _malloc?(n: number): number | bigint;
-  [name: `_rys_${string}`]: ((...args: (number | bigint)[]) => number | bigint | undefined);
+  [name: `_rys_${string}`]: (...args: (number | bigint)[]) => number | bigint | undefined;
 }
 
 /** The GPU of one instance. */

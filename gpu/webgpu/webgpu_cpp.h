@@ -364,8 +364,6 @@ class Queue {
         } };
     }
 };
-    }
-};
 
 struct DeviceDescriptor;
 

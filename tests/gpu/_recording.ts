@@ -1,0 +1,150 @@
+// The recording device in an engine's Worker, and what it says from there.
+
+import type { LoadModelOptions } from "@rys/edge";
+import type { GpuProvider } from "../../gpu/device.ts";
+import type { RecordingOptions, RecordingReport } from "../../gpu/recording.ts";
+import { GgufWriter, type Pieces } from "../../bench/_gguf_writer.ts";
+import { setTokenizer, writeRandomModel } from "../../bench/_random_model.ts";
+
+/** A recording device for one engine. */
+export interface Recording extends Disposable {
+  /** Makes `loadModel` use it. */
+  load: Pick<LoadModelOptions, "gpu" | "gpuBridge">;
+  /** What was done with it. */
+  report(): Promise<RecordingReport>;
+}
+
+let nextChannel = 1;
+
+/**
+ * A recording device.
+ *
+ * @param options What it is like, limits included.
+ * @param bridge How it is driven.
+ */
+export function recording(
+  options: RecordingOptions & Record<string, string | number> = {},
+  bridge: LoadModelOptions["gpuBridge"] = {},
+): Recording {
+  const name = `recording-${Deno.pid}-${nextChannel++}`;
+  const url = new URL("../../gpu/recording.ts", import.meta.url);
+  for (const [key, value] of Object.entries({ ...options, channel: name })) {
+    url.searchParams.set(key, String(value));
+  }
+  const channel = new BroadcastChannel(name);
+  return {
+    load: { gpu: "required", gpuBridge: { ...bridge, provider: url.href } },
+    report: () =>
+      new Promise((resolve) => {
+        channel.onmessage = ({ data }) => resolve(data);
+        channel.postMessage("report");
+      }),
+    [Symbol.dispose]: () => channel.close(),
+  };
+}
+
+/** Whether there is an adapter to compute on; says so where there is none. */
+export async function hasAdapter(): Promise<boolean> {
+  const gpu: GpuProvider | undefined = navigator.gpu;
+  if (await gpu?.requestAdapter()) return true;
+  console.error("skipped: no WebGPU adapter");
+  return false;
+}
+
+/** A test on engines of its own; they start threads as they need them: no sanitizers. */
+export function test(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name, fn, sanitizeOps: false, sanitizeResources: false });
+}
+
+/** Hands out a folder and takes it away. */
+export async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Writes a random model of so many layers, width 256. */
+export function writeLayers(path: string, nLayer: number): void {
+  writeRandomModel(path, "Q4_0", {
+    nLayer,
+    nEmbd: 256,
+    nFf: 512,
+    nHead: 4,
+    nHeadKv: 2,
+    head: 64,
+    nVocab: 512,
+  });
+}
+
+/** Sizes of a model with nothing in it. */
+export interface EmptyShape {
+  nLayer: number;
+  nEmbd: number;
+  nFf: number;
+  nHeadKv: number;
+  nCtx: number;
+}
+
+/** A tensor of {@linkcode writeEmptyModel}. */
+export interface EmptyTensor {
+  name: string;
+  bytes: number;
+  /** The word of 8 bytes at its begin. */
+  first: bigint;
+  /** The word of 8 bytes at its end. */
+  last: bigint;
+}
+
+/**
+ * Writes a model of the architecture llama that is all zeros but for a word at the begin and one at the end of each
+ * tensor. It takes next to no room on the disk, whatever its size.
+ *
+ * @returns Its tensors, in the order of the file.
+ */
+export function writeEmptyModel(path: string, shape: EmptyShape): EmptyTensor[] {
+  const { nLayer, nEmbd, nFf, nHeadKv, nCtx } = shape;
+  const head = 128;
+  const w = new GgufWriter();
+  w.set("general.architecture", { string: "llama" });
+  w.set("general.name", { string: "empty" });
+  w.set("llama.block_count", { uint32: nLayer });
+  w.set("llama.context_length", { uint32: nCtx });
+  w.set("llama.embedding_length", { uint32: nEmbd });
+  w.set("llama.feed_forward_length", { uint32: nFf });
+  w.set("llama.attention.head_count", { uint32: nEmbd / head });
+  w.set("llama.attention.head_count_kv", { uint32: nHeadKv });
+  w.set("llama.attention.layer_norm_rms_epsilon", { float32: 1e-5 });
+  w.set("llama.rope.dimension_count", { uint32: head });
+  const nVocab = 512;
+  setTokenizer(w, nVocab);
+  const tensors: EmptyTensor[] = [];
+  const tensor = (name: string, dims: number[], type: "F16" | "F32") => {
+    const i = BigInt(tensors.length + 1);
+    const [first, last] = [i << 8n | 1n, i << 8n | 2n];
+    const n = dims.reduce((a, b) => a * b) * (type === "F16" ? 2 : 4);
+    const word = (value: bigint) => new Uint8Array(BigUint64Array.of(value).buffer);
+    const pieces: Pieces = [[0, word(first)], [n - 8, word(last)]];
+    const bytes = w.tensor(`${name}.weight`, dims, type, pieces);
+    tensors.push({ name: `${name}.weight`, bytes, first, last });
+  };
+  tensor("token_embd", [nEmbd, nVocab], "F16");
+  for (let i = 0; i < nLayer; i++) {
+    const blk = `blk.${i}`;
+    tensor(`${blk}.attn_norm`, [nEmbd], "F32");
+    tensor(`${blk}.attn_q`, [nEmbd, nEmbd], "F16");
+    tensor(`${blk}.attn_k`, [nEmbd, nHeadKv * head], "F16");
+    tensor(`${blk}.attn_v`, [nEmbd, nHeadKv * head], "F16");
+    tensor(`${blk}.attn_output`, [nEmbd, nEmbd], "F16");
+    tensor(`${blk}.ffn_norm`, [nEmbd], "F32");
+    tensor(`${blk}.ffn_gate`, [nEmbd, nFf], "F16");
+    tensor(`${blk}.ffn_up`, [nEmbd, nFf], "F16");
+    tensor(`${blk}.ffn_down`, [nFf, nEmbd], "F16");
+  }
+  tensor("output_norm", [nEmbd], "F32");
+  tensor("output", [nEmbd, nVocab], "F16");
+  w.write(path);
+  return tensors;
+}
