@@ -72,9 +72,10 @@ export function gpuFindings(gpu: GpuReport): Finding[] {
 
 function adapterText({ preferences, info }: AdapterReport, isOneOfSeveral: boolean): string {
   const { description, vendor, vendorId, deviceId, software } = info;
-  const ids = vendorId === 0 ? "" : `, ${hex(vendorId)}:${hex(deviceId)}`;
+  const ids = vendorId === 0 ? "" : `${hex(vendorId)}:${hex(deviceId)}`;
+  const facts = [vendor, ids, software ? "software" : ""].filter((fact) => fact !== "").join(", ");
   const given = isOneOfSeveral ? `; with --gpu-power: ${preferences.join(", ")}` : "";
-  return `${description} (${vendor}${ids}${software ? ", software" : ""})${given}`;
+  return `${description}${facts === "" ? "" : ` (${facts})`}${given}`;
 }
 
 const hex = (n: number) => n.toString(16).padStart(4, "0");
