@@ -30,8 +30,11 @@ interface Tensor {
   dims: number[];
   type: TensorType;
   bytes: number;
-  fill: (bytes: Uint8Array<ArrayBuffer>) => void;
+  fill: ((bytes: Uint8Array<ArrayBuffer>) => void) | Pieces;
 }
+
+/** Bytes at offsets; what lies between them is zero and takes no room on the disk. */
+export type Pieces = [at: number, bytes: Uint8Array][];
 
 /** Writes a GGUF file, version 3. */
 export class GgufWriter {
@@ -49,18 +52,21 @@ export class GgufWriter {
    * @param name Its name.
    * @param dims Its sizes, that of a row first.
    * @param type How its values are held.
-   * @param fill Writes its bytes.
+   * @param fill Writes its bytes, or is the few that are not zero.
+   * @returns Its size in bytes.
    */
   tensor(
     name: string,
     dims: number[],
     type: TensorType,
-    fill: (bytes: Uint8Array<ArrayBuffer>) => void,
-  ): void {
+    fill: ((bytes: Uint8Array<ArrayBuffer>) => void) | Pieces,
+  ): number {
     const { values, bytes } = TYPES[type];
     if (dims[0]! % values !== 0) throw new RangeError(`${name}: rows of ${dims[0]} in ${type}`);
     const n = dims.reduce((a, b) => a * b, 1);
-    this.#tensors.push({ name, dims, type, bytes: n / values * bytes, fill });
+    const size = n / values * bytes;
+    this.#tensors.push({ name, dims, type, bytes: size, fill });
+    return size;
   }
 
   /** Writes the file, whole or not at all. */
@@ -86,12 +92,25 @@ export class GgufWriter {
     const partial = `${path}.part`;
     {
       using file = Deno.openSync(partial, { create: true, write: true, truncate: true });
-      writeAll(file, header.padded());
+      const head = header.padded();
+      writeAll(file, head);
+      let at = head.length;
       for (const { bytes, fill } of this.#tensors) {
+        const start = at;
+        at += padded(bytes);
+        if (typeof fill !== "function") {
+          for (const [offset, piece] of fill) {
+            file.seekSync(start + offset, Deno.SeekMode.Start);
+            writeAll(file, piece);
+          }
+          file.seekSync(at, Deno.SeekMode.Start);
+          continue;
+        }
         const data = new Uint8Array(padded(bytes));
         fill(data.subarray(0, bytes));
         writeAll(file, data);
       }
+      file.truncateSync(at);
     }
     Deno.renameSync(partial, path);
   }

@@ -3,20 +3,38 @@ import { GgufWriter, type TensorType } from "./_gguf_writer.ts";
 /** Kinds of the random model. */
 export type Quantisation = "Q4_0" | "Q8_0" | "Q4_K_M";
 
-const N_LAYER = 12, N_EMBD = 1024, N_FF = 3072, N_HEAD = 16, N_HEAD_KV = 8, HEAD = 128;
-const N_VOCAB = 32000;
+/** Sizes of the random model. */
+export interface Shape {
+  nLayer: number;
+  nEmbd: number;
+  nFf: number;
+  nHead: number;
+  nHeadKv: number;
+  /** Width of a head. */
+  head: number;
+  nVocab: number;
+}
 
-/** Standard deviation of the weights: what keeps activations of this width near 1. */
-const SCALE = 1 / Math.sqrt(N_EMBD);
+const SHAPE: Shape = {
+  nLayer: 12,
+  nEmbd: 1024,
+  nFf: 3072,
+  nHead: 16,
+  nHeadKv: 8,
+  head: 128,
+  nVocab: 32000,
+};
 
 /**
- * Writes a random model with the shape of Qwen3: 12 layers, width 1024, 221 million parameters. The same bytes each
- * time.
+ * Writes a random model of the architecture qwen3. The same bytes each time.
  *
  * @param path Where to.
  * @param kind How its matrices are held.
+ * @param shape Its sizes; 12 layers, width 1024, 221 million parameters if not given.
  */
-export function writeRandomModel(path: string, kind: Quantisation): void {
+export function writeRandomModel(path: string, kind: Quantisation, shape: Shape = SHAPE): void {
+  const { nLayer, nEmbd, nFf, nHead, nHeadKv, head, nVocab } = shape;
+  const scale = 1 / Math.sqrt(nEmbd); // of the weights: what keeps activations near 1
   const random = xorshift(0x2545f491);
   const w = new GgufWriter();
   const arch = "qwen3";
@@ -24,54 +42,59 @@ export function writeRandomModel(path: string, kind: Quantisation): void {
   w.set("general.name", { string: `random ${kind}` });
   w.set("general.file_type", { uint32: { Q4_0: 2, Q8_0: 7, Q4_K_M: 15 }[kind] });
   w.set("general.quantization_version", { uint32: 2 });
-  w.set(`${arch}.block_count`, { uint32: N_LAYER });
+  w.set(`${arch}.block_count`, { uint32: nLayer });
   w.set(`${arch}.context_length`, { uint32: 4096 });
-  w.set(`${arch}.embedding_length`, { uint32: N_EMBD });
-  w.set(`${arch}.feed_forward_length`, { uint32: N_FF });
-  w.set(`${arch}.attention.head_count`, { uint32: N_HEAD });
-  w.set(`${arch}.attention.head_count_kv`, { uint32: N_HEAD_KV });
-  w.set(`${arch}.attention.key_length`, { uint32: HEAD });
-  w.set(`${arch}.attention.value_length`, { uint32: HEAD });
+  w.set(`${arch}.embedding_length`, { uint32: nEmbd });
+  w.set(`${arch}.feed_forward_length`, { uint32: nFf });
+  w.set(`${arch}.attention.head_count`, { uint32: nHead });
+  w.set(`${arch}.attention.head_count_kv`, { uint32: nHeadKv });
+  w.set(`${arch}.attention.key_length`, { uint32: head });
+  w.set(`${arch}.attention.value_length`, { uint32: head });
   w.set(`${arch}.attention.layer_norm_rms_epsilon`, { float32: 1e-6 });
   w.set(`${arch}.rope.freq_base`, { float32: 1e6 });
-  setTokenizer(w);
+  setTokenizer(w, nVocab);
 
   const matrix = (name: string, row: number, rows: number, type: TensorType) =>
-    w.tensor(`${name}.weight`, [row, rows], type, (bytes) => fillBlocks(bytes, type, random));
+    w.tensor(
+      `${name}.weight`,
+      [row, rows],
+      type,
+      (bytes) => fillBlocks(bytes, type, scale, random),
+    );
   const ones = (name: string, n: number) =>
     w.tensor(`${name}.weight`, [n], "F32", (bytes) => new Float32Array(bytes.buffer, 0, n).fill(1));
   // Q4_K_M holds the head and half of two kinds of matrices in six bits, as llama-quantize does.
   const main: TensorType = kind === "Q4_K_M" ? "Q4_K" : kind;
   const finer = (layer: number): TensorType =>
-    kind === "Q4_K_M" && hasMoreBits(layer) ? "Q6_K" : main;
+    kind === "Q4_K_M" && hasMoreBits(layer, nLayer) ? "Q6_K" : main;
 
-  matrix("token_embd", N_EMBD, N_VOCAB, kind === "Q4_K_M" ? "Q6_K" : main);
-  ones("output_norm", N_EMBD);
-  for (let i = 0; i < N_LAYER; i++) {
+  matrix("token_embd", nEmbd, nVocab, kind === "Q4_K_M" ? "Q6_K" : main);
+  ones("output_norm", nEmbd);
+  for (let i = 0; i < nLayer; i++) {
     const blk = `blk.${i}`;
-    ones(`${blk}.attn_norm`, N_EMBD);
-    matrix(`${blk}.attn_q`, N_EMBD, N_HEAD * HEAD, main);
-    matrix(`${blk}.attn_k`, N_EMBD, N_HEAD_KV * HEAD, main);
-    matrix(`${blk}.attn_v`, N_EMBD, N_HEAD_KV * HEAD, finer(i));
-    ones(`${blk}.attn_q_norm`, HEAD);
-    ones(`${blk}.attn_k_norm`, HEAD);
-    matrix(`${blk}.attn_output`, N_HEAD * HEAD, N_EMBD, main);
-    ones(`${blk}.ffn_norm`, N_EMBD);
-    matrix(`${blk}.ffn_gate`, N_EMBD, N_FF, main);
-    matrix(`${blk}.ffn_up`, N_EMBD, N_FF, main);
-    matrix(`${blk}.ffn_down`, N_FF, N_EMBD, finer(i));
+    ones(`${blk}.attn_norm`, nEmbd);
+    matrix(`${blk}.attn_q`, nEmbd, nHead * head, main);
+    matrix(`${blk}.attn_k`, nEmbd, nHeadKv * head, main);
+    matrix(`${blk}.attn_v`, nEmbd, nHeadKv * head, finer(i));
+    ones(`${blk}.attn_q_norm`, head);
+    ones(`${blk}.attn_k_norm`, head);
+    matrix(`${blk}.attn_output`, nHead * head, nEmbd, main);
+    ones(`${blk}.ffn_norm`, nEmbd);
+    matrix(`${blk}.ffn_gate`, nEmbd, nFf, main);
+    matrix(`${blk}.ffn_up`, nEmbd, nFf, main);
+    matrix(`${blk}.ffn_down`, nFf, nEmbd, finer(i));
   }
   w.write(path);
 }
 
-const hasMoreBits = (i: number) =>
-  i < N_LAYER / 8 || i >= Math.floor(7 * N_LAYER / 8) || (i - Math.floor(N_LAYER / 8)) % 3 === 2;
+const hasMoreBits = (i: number, nLayer: number) =>
+  i < nLayer / 8 || i >= Math.floor(7 * nLayer / 8) || (i - Math.floor(nLayer / 8)) % 3 === 2;
 
 /** A vocabulary of bytes and made-up words: enough to turn any token into text. */
-function setTokenizer(w: GgufWriter): void {
+export function setTokenizer(w: GgufWriter, nVocab: number): void {
   const byte = (i: number) => `<0x${i.toString(16).toUpperCase().padStart(2, "0")}>`;
   const tokens = ["<unk>", "<s>", "</s>", ...Array.from({ length: 256 }, (_, i) => byte(i))];
-  while (tokens.length < N_VOCAB) tokens.push(`\u2581w${tokens.length}`);
+  while (tokens.length < nVocab) tokens.push(`\u2581w${tokens.length}`);
   const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, BYTE = 6;
   w.set("tokenizer.ggml.model", { string: "llama" });
   w.set("tokenizer.ggml.tokens", { strings: tokens });
@@ -83,8 +106,13 @@ function setTokenizer(w: GgufWriter): void {
   w.set("tokenizer.ggml.eos_token_id", { uint32: 2 });
 }
 
-/** Fills blocks with random bits and with scales that make the values' deviation {@linkcode SCALE}. */
-function fillBlocks(bytes: Uint8Array<ArrayBuffer>, type: TensorType, random: () => number): void {
+/** Fills blocks with random bits and with scales that make the values have the given deviation. */
+function fillBlocks(
+  bytes: Uint8Array<ArrayBuffer>,
+  type: TensorType,
+  deviation: number,
+  random: () => number,
+): void {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
   for (let i = 0; i < words.length; i++) words[i] = random();
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -96,22 +124,22 @@ function fillBlocks(bytes: Uint8Array<ArrayBuffer>, type: TensorType, random: ()
         const some = w | w >>> 1 | w >>> 2 | w >>> 3; // the lowest bit of each four tells whether any was set
         words[i] = w | (~some & 0x11111111) << 3;
       }
-      for (let at = 0; at < bytes.length; at += 18) scale(at, SCALE / 4.2);
+      for (let at = 0; at < bytes.length; at += 18) scale(at, deviation / 4.2);
       return;
     case "Q8_0": // d * q, q even over -127..127: deviation 73
       for (let at = 0; at < bytes.length; at += 34) {
-        scale(at, SCALE / 73);
+        scale(at, deviation / 73);
         for (let i = at + 2; i < at + 34; i++) if (bytes[i] === 0x80) bytes[i] = 0x81;
       }
       return;
     case "Q4_K": // d * sc * q - dmin * m with six-bit sc and m: the means cancel at dmin = 7.5 d
       for (let at = 0; at < bytes.length; at += 144) {
-        scale(at, SCALE / 290);
-        scale(at + 2, 7.5 * SCALE / 290);
+        scale(at, deviation / 290);
+        scale(at + 2, 7.5 * deviation / 290);
       }
       return;
     case "Q6_K": // d * sc * (q - 32), sc even over -128..127, q over 0..63
-      for (let at = 0; at < bytes.length; at += 210) scale(at + 208, SCALE / (74 * 18.5));
+      for (let at = 0; at < bytes.length; at += 210) scale(at + 208, deviation / (74 * 18.5));
       return;
     default:
       throw new RangeError(`no random ${type}`);

@@ -95,14 +95,18 @@ export class GpuHost {
     try {
       const result = this.#executor.run(words, n);
       if (typeof result === "boolean") return done(result);
-      result.then(done, (error) => {
-        this.#fail((error as Error).message);
-        done(false);
-      });
+      result.then(done, (error) => this.#failSoon(error, done));
     } catch (error) {
+      this.#failSoon(error, done);
+    }
+  }
+
+  /** What a lost device refuses is its consequence: the loss itself is told a moment later, and comes first. */
+  #failSoon(error: unknown, done: (ok: boolean) => void): void {
+    setTimeout(() => {
       this.#fail((error as Error).message);
       done(false);
-    }
+    }, 20);
   }
 
   /** What was done so far. */

@@ -34,8 +34,8 @@ export interface RecordingOptions {
   map?: string;
   /** 1: note the ranges that were written to each buffer, and bytes in them that are not zero. */
   ranges?: number;
-  /** Name of a BroadcastChannel where a {@linkcode RecordingReport} answers the message "report". */
-  channel?: string;
+  /** Posted to the BroadcastChannel {@linkcode REPORTS}, it is answered by `{ id, report }`. */
+  id?: string;
 }
 
 /** A buffer and what was written to it. */
@@ -65,6 +65,9 @@ export interface RecordingReport {
   /** Bytes of the largest `writeBuffer`. */
   largestWrite: number;
 }
+
+/** Where a device in a Worker is asked for its {@linkcode RecordingReport}. */
+export const REPORTS = "rys-recording";
 
 type Filter = "validation" | "out-of-memory" | "internal";
 type Binding = "uniform" | "storage" | "read-only-storage";
@@ -746,7 +749,7 @@ export function recordingGpu(
   };
 }
 
-const TEXTS = ["vendor", "description", "refusePipeline", "map", "channel"];
+const TEXTS = ["vendor", "description", "refusePipeline", "map", "id"];
 
 function fromQuery(query: URLSearchParams): ReturnType<typeof recordingGpu> {
   const options: Record<string, string | number> = {};
@@ -764,10 +767,10 @@ const own = fromQuery(new URL(import.meta.url).searchParams);
 /** What stands in for `navigator.gpu`. */
 export const gpu: Pick<GPU, "requestAdapter"> = own.gpu;
 
-const name = new URL(import.meta.url).searchParams.get("channel");
-if (name) {
-  const channel = new BroadcastChannel(name);
+const id = new URL(import.meta.url).searchParams.get("id");
+if (id) {
+  const channel = new BroadcastChannel(REPORTS);
   channel.onmessage = ({ data }) => {
-    if (data === "report") channel.postMessage(own.report());
+    if (data === id) channel.postMessage({ id, report: own.report() });
   };
 }

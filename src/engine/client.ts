@@ -388,15 +388,18 @@ export class EngineClient {
     }
   }
 
+  /** Hands on a line of the log. */
+  log(level: number, line: string): void {
+    try {
+      this.#onLog?.(level, line);
+    } catch {
+      // a log line belongs to no call that could fail with it
+    }
+  }
+
   #event(req: number, kind: number, aux: number, data: Uint8Array): void {
     const text = () => new TextDecoder().decode(data);
-    if (kind === EventKind.Log) {
-      try {
-        return this.#onLog?.(aux, text());
-      } catch {
-        return; // a log line belongs to no call that could fail with it
-      }
-    }
+    if (kind === EventKind.Log) return this.log(aux, text());
     const pending = this.#pending.get(req);
     if (!pending) return;
     try {

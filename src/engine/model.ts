@@ -200,7 +200,17 @@ export async function loadModel(
       cancel: 0,
     };
     const { handle, text } = await client.call(call, events, options.signal);
-    return new Model(client, handle, JSON.parse(text));
+    const model = new Model(client, handle, JSON.parse(text));
+    const { cpuTensors = [], cpuBytes = 0 } = model.info.gpu ?? {};
+    if (cpuTensors.length > 0) {
+      const names = cpuTensors.map(({ name, bytes }) => `${name} (${inUnits(bytes, 1024, UNITS)})`);
+      const size = inUnits(cpuBytes, 1024, UNITS);
+      client.log(
+        3,
+        `the GPU cannot hold or compute ${size} of weights, the CPU does: ${names.join(", ")}`,
+      );
+    }
+    return model;
   } catch (error) {
     await client.close();
     throw error;
@@ -255,9 +265,11 @@ function describe(raw: RawModel): string {
     raw.arch,
     `${inUnits(raw.n_params, 1000, ["", " k", " M", " G"])} parameters`,
     format,
-    inUnits(raw.model_bytes, 1024, [" bytes", " KiB", " MiB", " GiB"]),
+    inUnits(raw.model_bytes, 1024, UNITS),
   ].filter((part) => part !== "").join(", ");
 }
+
+const UNITS = [" bytes", " KiB", " MiB", " GiB"];
 
 function inUnits(n: number, step: number, units: string[]): string {
   let unit = 0;

@@ -1,20 +1,21 @@
 // The recording device in an engine's Worker, and what it says from there.
 
 import type { LoadModelOptions } from "@rys/edge";
-import type { GpuProvider } from "../../gpu/device.ts";
-import type { RecordingOptions, RecordingReport } from "../../gpu/recording.ts";
+import { type RecordingOptions, type RecordingReport, REPORTS } from "../../gpu/recording.ts";
 import { GgufWriter, type Pieces } from "../../bench/_gguf_writer.ts";
 import { setTokenizer, writeRandomModel } from "../../bench/_random_model.ts";
 
 /** A recording device for one engine. */
-export interface Recording extends Disposable {
+export interface Recording {
   /** Makes `loadModel` use it. */
   load: Pick<LoadModelOptions, "gpu" | "gpuBridge">;
   /** What was done with it. */
   report(): Promise<RecordingReport>;
 }
 
-let nextChannel = 1;
+// Never closed: under Deno 2.9 a channel that is opened after another was closed can refuse to post.
+let reports: BroadcastChannel | undefined;
+let nextId = 1;
 
 /**
  * A recording device.
@@ -26,29 +27,25 @@ export function recording(
   options: RecordingOptions & Record<string, string | number> = {},
   bridge: LoadModelOptions["gpuBridge"] = {},
 ): Recording {
-  const name = `recording-${Deno.pid}-${nextChannel++}`;
+  const channel = reports ??= new BroadcastChannel(REPORTS);
+  const id = `${Deno.pid}.${nextId++}`;
   const url = new URL("../../gpu/recording.ts", import.meta.url);
-  for (const [key, value] of Object.entries({ ...options, channel: name })) {
+  for (const [key, value] of Object.entries({ ...options, id })) {
     url.searchParams.set(key, String(value));
   }
-  const channel = new BroadcastChannel(name);
   return {
     load: { gpu: "required", gpuBridge: { ...bridge, provider: url.href } },
     report: () =>
       new Promise((resolve) => {
-        channel.onmessage = ({ data }) => resolve(data);
-        channel.postMessage("report");
+        const listen = ({ data }: MessageEvent<{ id: string; report: RecordingReport }>) => {
+          if (data.id !== id) return;
+          channel.removeEventListener("message", listen);
+          resolve(data.report);
+        };
+        channel.addEventListener("message", listen);
+        channel.postMessage(id);
       }),
-    [Symbol.dispose]: () => channel.close(),
   };
-}
-
-/** Whether there is an adapter to compute on; says so where there is none. */
-export async function hasAdapter(): Promise<boolean> {
-  const gpu: GpuProvider | undefined = navigator.gpu;
-  if (await gpu?.requestAdapter()) return true;
-  console.error("skipped: no WebGPU adapter");
-  return false;
 }
 
 /** A test on engines of its own; they start threads as they need them: no sanitizers. */
