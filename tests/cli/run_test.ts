@@ -74,7 +74,7 @@ Deno.test("run warns of a plan that tends to do harm, and of flags given twice",
   assertStringIncludes(err, "warning: layers 1..2 are repeated");
   assertStringIncludes(err, "warning: --temp is given more than once");
   const quiet = await program([
-    ...["-m", MODEL, "-n", "1", "--quiet", "-ngl", "99", "-s", "1", "-s", "2"],
+    ...["-m", MODEL, "-n", "1", "--quiet", "-s", "1", "-s", "2"],
     ...["--repeat-layers", "1,3"],
   ]);
   assertEquals(
