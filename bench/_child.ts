@@ -1,12 +1,15 @@
 // One engine of ours in a process of its own: requests on standard input, answers on standard output, as
 // tests/models/_line_child.ts speaks them. The peer's counterpart is tests/models/_peer_child.mjs.
 
-import { type Context, loadModel, type Model } from "@rys/edge";
+import { type Context, loadModel, type LoadModelOptions, type Model } from "@rys/edge";
+import { HOST_TIME, type HostTime } from "./_host_time.ts";
 
 interface Request {
   op: string;
   path: string;
   dist?: string;
+  gpu?: LoadModelOptions["gpu"];
+  gpuBridge?: LoadModelOptions["gpuBridge"];
   name: string;
   plan?: string;
   nCtx: number;
@@ -19,11 +22,12 @@ let model: Model | undefined;
 const contexts = new Map<string, Context>();
 
 const OPS: Record<string, (request: Request) => unknown> = {
-  async load({ path, dist }) {
+  async load({ path, dist, gpu = "off", gpuBridge }) {
     const start = performance.now();
-    model = await loadModel(path, dist ? { dist: new URL(dist) } : {});
+    model = await loadModel(path, { gpu, gpuBridge, ...dist ? { dist: new URL(dist) } : {} });
     const { modelBytes, nLayer, nVocab, desc } = model.info;
-    return { loadMs: performance.now() - start, modelBytes, nLayer, nVocab, desc };
+    const info = { modelBytes, nLayer, nVocab, desc, gpu: model.info.gpu };
+    return { loadMs: performance.now() - start, ...info };
   },
   async context({ name, plan = "none", nCtx, threads }) {
     await contexts.get(name)?.dispose();
@@ -50,6 +54,14 @@ const OPS: Record<string, (request: Request) => unknown> = {
     }
     return { promptMs: timings.promptMs, predictedMs: timings.predictedMs };
   },
+  /** What the GPU bridge did, and processor time by thread in milliseconds, so far; host time needs `_timed_gpu.ts`. */
+  async spent() {
+    return {
+      counts: await model!.gpuCounts(),
+      threads: threadTimes(),
+      host: await hostTime(),
+    };
+  },
   async memory() {
     const { rss } = Deno.memoryUsage();
     let peak = rss;
@@ -62,6 +74,31 @@ const OPS: Record<string, (request: Request) => unknown> = {
     return { rss, peak, heap: model ? await model.heapBytes() : 0 };
   },
 };
+
+let channel: BroadcastChannel | undefined;
+
+function hostTime(): Promise<HostTime> {
+  const asked = channel ??= new BroadcastChannel(HOST_TIME);
+  return new Promise((resolve) => {
+    asked.onmessage = ({ data }) => resolve(data);
+    asked.postMessage("ask");
+  });
+}
+
+/** By the operating system's number of the thread: its name and its time. */
+function threadTimes(): Record<string, [name: string, ms: number]> {
+  const times: Record<string, [string, number]> = {};
+  const tasks = "/proc/self/task";
+  for (const { name } of Deno.readDirSync(tasks)) {
+    try {
+      const ns = Deno.readTextFileSync(`${tasks}/${name}/schedstat`).split(" ")[0];
+      times[name] = [Deno.readTextFileSync(`${tasks}/${name}/comm`).trim(), Number(ns) / 1e6];
+    } catch {
+      // ended meanwhile
+    }
+  }
+  return times;
+}
 
 const encoder = new TextEncoder();
 let rest = "";
