@@ -125,7 +125,7 @@ export const DIALECT_RULES: readonly DialectRule[] = [
   {
     name: "lookup tables are private variables",
     why:
-      "naga copies a constant array to a function variable at each indexed read, which also makes a driver compile for up to 10 s",
+      "naga copies a constant array to a function variable at each indexed read, which makes lavapipe compile for up to 30 s",
     target: "naga",
     spirvOnly: true,
     pattern: /\bconst\s+(\w+)\s*(?::[^=;]*)?=\s*(array\s*<[^()]*>)\s*(?=\()/g,
@@ -136,11 +136,12 @@ export const DIALECT_RULES: readonly DialectRule[] = [
   },
   {
     name: "enable subgroups",
-    why: "Tint wants the line wherever a subgroup built-in is used",
+    why:
+      "Tint wants the line wherever a subgroup built-in is used, and refuses uses that it cannot prove uniform",
     target: "tint",
     pattern:
       /^(?![\s\S]*\benable\b[^;]*\bsubgroups\b)(?=[\s\S]*(?:\bsubgroup(?!Matrix)[A-Z]\w*\s*\(|@builtin\s*\(\s*(?:subgroup_\w+|num_subgroups)\s*\)))/g,
-    replacement: "enable subgroups; ",
+    replacement: "diagnostic(off, subgroup_uniformity); enable subgroups; ",
   },
 ];
 
