@@ -21,8 +21,9 @@ const tokens = Array.from({ length: 40 }, (_, i) => (i * 37 + 11) % 120);
 for (const [name, plan] of VARIANTS) {
   gpuTest(`${name}: logits are those of the CPU, with and without a plan`, async () => {
     const path = await fixture(name);
-    await using gpu = await loadOnGpu(path);
-    await using cpu = await loadModel(path, { gpu: "off" });
+    const mtp = name.includes("nextn");
+    await using gpu = await loadOnGpu(path, { mtp });
+    await using cpu = await loadModel(path, { gpu: "off", mtp });
     for (const repeatLayers of ["none", plan]) {
       const a = await gpu.logits(tokens, { repeatLayers });
       const b = await cpu.logits(tokens, { repeatLayers });

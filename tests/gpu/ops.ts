@@ -1,0 +1,132 @@
+// llama.cpp's test-backend-ops: which cases there are, which to run, how they ended.
+
+import type { GpuChoice } from "../../gpu/device.ts";
+import { type BackendOpsRun, runBackendOps } from "./run_backend_ops.ts";
+
+/** One case of test-backend-ops. */
+export interface OpCase {
+  /** Operation, such as `MUL_MAT`. */
+  op: string;
+  /** Its parameters as printed, such as `type_a=q4_0,...`. */
+  vars: string;
+}
+
+/** How a case ended. */
+export type OpResult = OpCase & { ok: boolean; line: string };
+
+// deno-lint-ignore no-control-regex -- the program colours its words
+const plain = (line: string) => line.replaceAll(/\x1b\[[0-9;]*m/g, "");
+
+const LINE = /^\s*(?:\[[^\]]*\][^\n]*? )?([A-Za-z0-9_]+)\((.*)\): (.*)$/;
+
+function parse(line: string): (OpCase & { end: string }) | undefined {
+  const found = LINE.exec(plain(line));
+  return found ? { op: found[1]!, vars: found[2]!, end: found[3]!.trim() } : undefined;
+}
+
+/** Where cases run. */
+export interface OpsOptions {
+  gpu?: GpuChoice;
+  /** Ends a run that takes longer. */
+  seconds?: number;
+  /** Told of each case. */
+  onResult?: (result: OpResult) => void;
+}
+
+/**
+ * The cases that the GPU backend claims to support.
+ *
+ * @returns The cases, or why there is no adapter.
+ * @throws {Error} If the program ends early.
+ */
+export async function supportedCases(options: OpsOptions = {}): Promise<OpCase[] | string> {
+  const run = await runBackendOps(["support"], options);
+  if (run.why) return run.why;
+  if (run.aborted || run.code !== 0) throw new Error(`cannot list the cases: ${ended(run)}`);
+  const cases: OpCase[] = [];
+  for (const line of run.lines) {
+    const found = parse(line);
+    if (found?.end === "SUPPORTED") cases.push({ op: found.op, vars: found.vars });
+  }
+  if (cases.length === 0) throw new Error("test-backend-ops names no case that is supported");
+  return cases;
+}
+
+/** Which operation on which types a case is of. */
+export function groupOf(c: OpCase): string {
+  const types = [...c.vars.matchAll(/(?:^|,)((?:[a-z]+_)?type(?:_[A-Za-z0-9]+)?=[A-Za-z0-9_]+)/g)];
+  return `${c.op} ${types.map((m) => m[1]).join(" ")}`.trim();
+}
+
+/** A case's rank under a seed: FNV-1a, then mixed. */
+function rank(c: OpCase, seed: number): number {
+  let h = 0x811c9dc5 ^ seed;
+  for (const char of `${c.op}(${c.vars})`) h = Math.imul(h ^ char.charCodeAt(0), 0x01000193);
+  h = Math.imul(h ^ h >>> 16, 0x85ebca6b);
+  return (h ^ h >>> 13) >>> 0;
+}
+
+/** Bytes that a case's largest tensor has, roughly: what takes seconds on a software adapter is left to the whole run. */
+function isLarge(c: OpCase): boolean {
+  return [...c.vars.matchAll(/\[([0-9,]+)\]/g)].some((m) =>
+    m[1]!.split(",").reduce((n, x) => n * Number(x), 1) > 1 << 20
+  ) || [...c.vars.matchAll(/\b(?:m|n|k|kv|ne0|ncols|nrows)=(\d+)/g)].some((m) => Number(m[1]) > 2048);
+}
+
+/**
+ * A part that has every operation on every type, chosen by seed.
+ *
+ * @param cases All cases.
+ * @param seed Another seed, another part.
+ * @param each Cases of each operation and types.
+ */
+export function choosePart(cases: readonly OpCase[], seed: number, each = 1): OpCase[] {
+  const groups = Map.groupBy(cases, groupOf);
+  return [...groups.values()].flatMap((group) => {
+    const order = (c: OpCase) => rank(c, seed) + (isLarge(c) ? 2 ** 32 : 0);
+    return group.toSorted((a, b) => order(a) - order(b)).slice(0, each);
+  });
+}
+
+/**
+ * Runs cases.
+ *
+ * @param cases The cases.
+ * @returns How each ended, in the order of running.
+ * @throws {Error} If the program ends early; names the last case.
+ */
+export async function runCases(
+  cases: readonly OpCase[],
+  options: OpsOptions = {},
+): Promise<OpResult[]> {
+  const results: OpResult[] = [];
+  const wanted = new Set(cases.map((c) => `${c.op}(${c.vars})`));
+  const vars = [...new Set(cases.map((c) => c.vars))];
+  const ops = [...new Set(cases.map((c) => c.op))];
+  const run = await runBackendOps(["test", "-o", ops.join(","), "-p", `=${vars.join("\n")}`], {
+    ...options,
+    onLine(line) {
+      const found = parse(line);
+      if (!found || !wanted.has(`${found.op}(${found.vars})`) || found.end.startsWith("not")) return;
+      const result = {
+        op: found.op,
+        vars: found.vars,
+        ok: found.end === "OK",
+        line: plain(line).trim(),
+      };
+      results.push(result);
+      options.onResult?.(result);
+    },
+  });
+  if (run.why) throw new Error(`no WebGPU adapter: ${run.why}`);
+  if (run.aborted || run.code < 0) {
+    throw new Error(
+      `test-backend-ops ended early after ${results.at(-1)?.line ?? "no case"}: ${ended(run)}`,
+    );
+  }
+  return results;
+}
+
+function ended(run: BackendOpsRun): string {
+  return [run.aborted ?? `exit code ${run.code}`, ...run.lines.slice(-3).map(plain)].join("\n");
+}
