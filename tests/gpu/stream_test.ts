@@ -1,6 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadModel, type Model } from "@rys/edge";
+import { writeRandomModel } from "../../bench/_random_model.ts";
 import type { RecordedBuffer, RecordingReport } from "../../gpu/recording.ts";
+import { greedy } from "../engine/_engine.ts";
+import { gpuTest } from "./_gpu.ts";
 import {
   type EmptyTensor,
   inFolder,
@@ -146,3 +149,34 @@ test("a KV cache too large to bind stays in memory, and generation works", () =>
     assertEquals(timings.predictedTokens, 3);
     assertEquals((await gpu.report()).errors, []);
   }));
+
+gpuTest(
+  "with its KV cache in memory, a model on an adapter writes what the CPU writes",
+  () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/long.gguf`;
+      writeRandomModel(path, "Q8_0", {
+        nLayer: 1,
+        nEmbd: 256,
+        nFf: 512,
+        nHead: 8,
+        nHeadKv: 8,
+        head: 128,
+        nVocab: 512,
+      });
+      const texts: string[] = [];
+      for (const gpu of ["required", "off"] as const) {
+        await using model = await loadModel(path, { gpu });
+        const before = await model.gpuCounts();
+        await using context = await model.createContext({ nCtx: 2 ** 16 + 1024, nParallel: 1 });
+        // Only where the adapter's limit is that of a software adapter does the cache not fit.
+        assert(context.info.kvBytes / 2 > 2 ** 27, `${context.info.kvBytes}`);
+        if (before && model.info.gpu!.software) {
+          const { bufferBytes } = (await model.gpuCounts())!;
+          assert(bufferBytes - before.bufferBytes < context.info.kvBytes / 2);
+        }
+        texts.push(await greedy(context, [300, 301, 302, 303], 6));
+      }
+      assertEquals(texts[0], texts[1]);
+    }),
+);
