@@ -28,21 +28,29 @@ export const Op = {
   Fence: 17,
 } as const;
 
-/** What an executor did so far. */
+/** What an executor did so far, and what it holds. */
 export interface GpuCounts {
   /** Streams of words executed. */
   crossings: number;
+  /** `queue.submit` calls with commands. */
   submits: number;
+  /** Dispatches of a compute shader. */
   dispatches: number;
-  /** `writeBuffer` calls and their bytes. */
+  /** `queue.writeBuffer` calls. */
   writes: number;
+  /** Bytes written by them. */
   writtenBytes: number;
+  /** Buffers read back. */
   reads: number;
+  /** Bind groups made. */
   bindGroups: number;
+  /** Shader modules made. */
   shaderModules: number;
+  /** Pipelines made. */
   pipelines: number;
-  /** Buffers now, and their bytes. */
+  /** Buffers now. */
   buffers: number;
+  /** Bytes of the buffers now. */
   bufferBytes: number;
   /** Bind groups now. */
   liveBindGroups: number;

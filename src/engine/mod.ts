@@ -25,7 +25,10 @@ export {
   type Logits,
   type LogLevel,
   Model,
+  type ModelGpu,
   type ModelInfo,
 } from "./model.ts";
+export type { GpuChoice } from "../../gpu/device.ts";
+export type { GpuCounts } from "../../gpu/executor.ts";
 export type { ModelSource } from "./source.ts";
 export type { EffectivePlan, LayerRun, NonePlan, PathPlan, Plan, SpecPlan } from "../plan/mod.ts";

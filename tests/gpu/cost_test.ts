@@ -48,6 +48,25 @@ test("a steady decode crosses once per submit and creates no bind group", () =>
     }
   }));
 
+test("a fresh context makes its bind groups with the first tokens, and none after them", async () => {
+  const gpu = recording();
+  await using model = await loadModel(DEMO, gpu.load);
+  for (const repeatLayers of ["none", "20,30"]) {
+    await using context = await model.createContext({ ...SMALL, repeatLayers });
+    let early: Counts | null = null;
+    let seen = 0;
+    for await (
+      const piece of context.generate(STORY, { maxTokens: 100, temperature: 0, ignoreEos: true })
+    ) {
+      seen += piece.tokens.length;
+      if (seen >= 8) early ??= (await model.gpuCounts())!;
+    }
+    const late = (await model.gpuCounts())!;
+    assert(early && late.dispatches > early.dispatches + 20_000, `${seen} tokens`);
+    assertEquals(late.bindGroups - early.bindGroups, 0);
+  }
+});
+
 test("a plan costs dispatches for its layers and nothing else", async () => {
   const gpu = recording();
   await using model = await loadModel(DEMO, gpu.load);

@@ -14,7 +14,9 @@ const ICD = [
     return false;
   }
 });
-if (!ICD) console.log("without a second adapter: Chromium, which carries SwiftShader, is not there");
+if (!ICD) {
+  console.log("without a second adapter: Chromium, which carries SwiftShader, is not there");
+}
 
 async function run(...flags: string[]): Promise<{ code: number; out: string; err: string }> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -26,7 +28,12 @@ async function run(...flags: string[]): Promise<{ code: number; out: string; err
       ...["-p", "Once upon a time", "-n", "8", "--temp", "0", ...flags],
     ],
     cwd: inRepo("."),
-    env: { VK_DRIVER_FILES: ICD!, VK_ICD_FILENAMES: ICD!, DENO_WEBGPU_BACKEND: "vulkan", NO_COLOR: "1" },
+    env: {
+      VK_DRIVER_FILES: ICD!,
+      VK_ICD_FILENAMES: ICD!,
+      DENO_WEBGPU_BACKEND: "vulkan",
+      NO_COLOR: "1",
+    },
   }).output();
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   return { code, out: text(stdout), err: text(stderr) };
