@@ -14,6 +14,8 @@ export interface GpuChoice {
   readback?: "sync" | "awaited";
   /** One crossing per call and nothing cached: for the comparison in bench/. */
   immediate?: boolean;
+  /** Taken for the adapter's vendor, which decides between kernels: so that tests reach them all. */
+  vendor?: string;
   /** URL of a module whose `gpu` stands in for `navigator.gpu`, as the recording device does. */
   provider?: string;
 }
@@ -179,6 +181,7 @@ export async function chooseGpu(
     }
   }
   if (!device) return { why: `the adapter ${info.description} gives no device: ${reason}` };
+  if (choice.vendor !== undefined) info.vendor = choice.vendor;
   const packed4x8 = await compiles(
     device,
     "@compute @workgroup_size(1) fn main() { _ = dot4I8Packed(1u, 2u); }",

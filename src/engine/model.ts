@@ -38,7 +38,7 @@ export interface LoadModelOptions {
   /** Which adapter, where there are several. Default: the system's choice. */
   powerPreference?: "low-power" | "high-performance" | undefined;
   /** How the GPU is driven; for measurements and tests. */
-  gpuBridge?: Pick<GpuChoice, "provider" | "readback" | "immediate"> | undefined;
+  gpuBridge?: Pick<GpuChoice, "provider" | "readback" | "immediate" | "vendor"> | undefined;
   /** Load the model's next-token (MTP) layers as well; speculative decoding of type `"mtp"` needs them. Default false. */
   mtp?: boolean | undefined;
   /** Further flags of llama-server that concern the model, e.g. `["--override-kv", "..."]`. */

@@ -66,14 +66,14 @@ function rank(c: OpCase, seed: number): number {
   return (h ^ h >>> 13) >>> 0;
 }
 
-/** Bytes that a case's largest tensor has, roughly: what takes seconds on a software adapter is left to the whole run. */
-function isLarge(c: OpCase): boolean {
-  return [...c.vars.matchAll(/\[([0-9,]+)\]/g)].some((m) =>
-    m[1]!.split(",").reduce((n, x) => n * Number(x), 1) > 1 << 20
-  ) || [...c.vars.matchAll(/\b(?:m|n|k|kv|ne0|ncols|nrows)=(\d+)/g)].some((m) =>
-    Number(m[1]) > 2048
-  );
+/** How much a case computes, roughly: the product of the numbers in its parameters. */
+function work(c: OpCase): number {
+  const numbers = c.vars.matchAll(/(?<=[=\[,])\d+(?=[,\]]|$)/g);
+  return [...numbers].reduce((product, m) => product * Math.max(1, Number(m[0])), 1);
 }
+
+/** Below this nothing takes long, not on a software adapter either. */
+const LITTLE_WORK = 1 << 20;
 
 /** Types whose tables a software adapter's compiler takes half a minute for, in each shader. */
 const SLOW_TYPE = /\biq[123]\w+/;
@@ -92,13 +92,16 @@ export function choosePart(cases: readonly OpCase[], seed: number, each = 1): Op
     [...groups.keys()].filter((group) => SLOW_TYPE.test(group)),
     (group) => SLOW_TYPE.exec(group)![0],
   );
-  for (const names of slow.values()) {
-    const kept = names.toSorted()[seed % names.length];
+  for (const [i, names] of [...slow.values()].entries()) {
+    const kept = names.toSorted()[(seed + i) % names.length];
     for (const name of names) if (name !== kept) groups.delete(name);
   }
   return [...groups.values()].flatMap((group) => {
-    const order = (c: OpCase) => rank(c, seed) + (isLarge(c) ? 2 ** 32 : 0);
-    return group.toSorted((a, b) => order(a) - order(b)).slice(0, each);
+    // The larger half of what is large is left to the whole run.
+    const bySize = group.toSorted((a, b) => work(a) - work(b));
+    const half = bySize.slice(0, Math.max(each, Math.ceil(bySize.length / 2)));
+    const chosen = [...half, ...bySize.slice(half.length).filter((c) => work(c) <= LITTLE_WORK)];
+    return chosen.toSorted((a, b) => rank(a, seed) - rank(b, seed)).slice(0, each);
   });
 }
 

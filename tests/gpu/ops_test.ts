@@ -39,6 +39,20 @@ gpuTest("test-backend-ops: every operation on every type, GPU against CPU", asyn
     [],
     `seed ${seed}: ${wrong.length} of ${results.length} cases are not as expected`,
   );
+  // the packed integer products, which the backend uses on GPUs of some vendors only
+  const packed = all.filter((c) =>
+    c.op === "MUL_MAT" && /type_a=(q4_0|q4_1|q8_0|q2_K|q4_K),type_b=f32/.test(c.vars) &&
+    /n=[1-4],/.test(c.vars)
+  );
+  const packedPart = choosePart(packed, seed, 2);
+  assertEquals(packedPart.length, 10);
+  const asNvidia = await runCases(packedPart, { gpu: { mode: "required", vendor: "nvidia" } });
+  assertEquals(
+    asNvidia.filter((r) => !r.ok).map((r) => r.line),
+    [],
+    `seed ${seed}, packed products`,
+  );
+  assertEquals(asNvidia.length, 10);
   const ran = new Set(results.map(groupOf));
   const missed = [...new Set(part.map(groupOf))].filter((group) => !ran.has(group));
   assertEquals(missed, [], `seed ${seed}: groups that did not run`);
