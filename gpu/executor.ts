@@ -4,7 +4,7 @@
  * @module
  */
 
-import { adaptWgsl } from "./dialect.ts";
+import { adaptWgsl, DialectError } from "./dialect.ts";
 import type { Readback } from "./readback.ts";
 
 /** The same numbers as `rys_gpu_op`. */
@@ -352,10 +352,10 @@ export class Executor {
     constants: Record<string, number>,
   ): Pipeline {
     const device = this.#device;
-    device.pushErrorScope("validation");
     let module = this.#modules.get(source);
+    const code = module ? "" : adapt(source, label); // throws, so before the scope
+    device.pushErrorScope("validation");
     if (!module) {
-      const code = adaptWgsl(source, "Deno" in globalThis ? "naga" : "tint");
       module = device.createShaderModule({ label, code });
       this.#modules.set(source, module);
       this.counts.shaderModules++;
@@ -401,6 +401,21 @@ export class Executor {
     this.counts.reads++;
     const later = this.#readback.read(this.#fence[1], 0, new Uint8Array(4));
     return later ? later.then(() => true) : true;
+  }
+}
+
+/** Whether Deno's compiler writes SPIR-V; on macOS and Windows it writes Metal's and Direct3D's languages. */
+export function emitsSpirv(): boolean {
+  return Deno.build.os !== "darwin" && Deno.build.os !== "windows";
+}
+
+function adapt(source: string, label: string): string {
+  try {
+    if (!("Deno" in globalThis)) return adaptWgsl(source, "tint");
+    return adaptWgsl(source, "naga", { spirv: emitsSpirv() });
+  } catch (error) {
+    if (!(error instanceof DialectError)) throw error;
+    throw new DialectError(`the GPU shader "${label}" is refused: ${error.message}`);
   }
 }
 
