@@ -5,6 +5,7 @@
 //   rys-oracle --quick [filter]        two plans, and of the checks only identity, twin and refusals
 //   rys-oracle --list                  names to filter by
 //   rys-oracle --write DIR [filter]    tiny GGUF fixtures
+//   rys-oracle --quantize TYPE IN OUT  a model's file in another type, from whichever it has (F16, Q8_0, Q4_0)
 //
 // The models are those of upstream's tests/test-llama-archs.cpp with 12 layers, random weights filled by tensor name.
 
@@ -1490,6 +1491,29 @@ static int write_fixtures(const std::string & dir, const std::vector<variant> & 
     return n > 0 ? 0 : 1;
 }
 
+// A model's file in another type by llama.cpp's own quantiser. From a quantised file it loses quality twice.
+static int quantize(const std::string & type, const char * from, const char * to) {
+    static const std::map<std::string, llama_ftype> types = {
+        { "F16", LLAMA_FTYPE_MOSTLY_F16 }, { "Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0 }, { "Q4_0", LLAMA_FTYPE_MOSTLY_Q4_0 },
+    };
+    const auto it = types.find(type);
+    if (it == types.end()) {
+        fprintf(stderr, "cannot quantise to \"%s\": expected F16, Q8_0 or Q4_0\n", type.c_str());
+        return 2;
+    }
+    llama_model_quantize_params params = llama_model_quantize_default_params();
+    params.ftype            = it->second;
+    params.allow_requantize = true;
+    params.pure             = true; // the output head too
+    params.nthread          = 2; // what the pool of threads holds
+    if (llama_model_quantize(from, to, &params) != 0) {
+        fprintf(stderr, "cannot quantise %s: %s\n", from, last_log.c_str());
+        return 1;
+    }
+    printf("%s\n", to);
+    return 0;
+}
+
 static std::vector<variant> make_variants() {
     std::vector<variant> variants;
     for (const llm_arch arch : llm_arch_all()) {
@@ -1571,6 +1595,10 @@ int main(int argc, char ** argv) {
             fputs(text, stderr);
         }
     }, nullptr);
+
+    if (argc == 5 && strcmp(argv[1], "--quantize") == 0) {
+        return quantize(argv[2], argv[3], argv[4]);
+    }
 
     const std::vector<variant> variants = make_variants();
     if (argc >= 3 && strcmp(argv[1], "--write") == 0) {

@@ -6,7 +6,7 @@ const JS = new URL("../../wasm/oracle/rys-oracle.js", import.meta.url).href;
 type Message =
   | ThreadMessage
   | { op: "line"; line: string }
-  | { op: "file"; name: string; bytes: Uint8Array }
+  | { op: "file"; name: string; bytes: Uint8Array<ArrayBuffer> }
   | { op: "abort"; reason: string }
   | { op: "end"; code: number };
 
@@ -15,7 +15,7 @@ export interface OracleRun {
   /** Lines of its output. */
   lines: string[];
   /** Files it wrote under /out. */
-  files: Map<string, Uint8Array>;
+  files: Map<string, Uint8Array<ArrayBuffer>>;
   /** Its exit code. */
   code: number;
 }
@@ -25,11 +25,13 @@ export interface OracleRun {
  *
  * @param args Its arguments.
  * @param onLine Receives each line as it comes.
+ * @param inputs Files that it finds under /in, by name. Their memory goes to the program: they are empty afterwards.
  * @throws {Error} If it aborts.
  */
 export async function runOracle(
   args: string[],
   onLine: (line: string) => void = () => {},
+  inputs: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map(),
 ): Promise<OracleRun> {
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -58,7 +60,7 @@ export async function runOracle(
         return resolve();
     }
   };
-  worker.postMessage({ js: JS, args });
+  worker.postMessage({ js: JS, args, inputs }, [...inputs.values()].map(({ buffer }) => buffer));
   try {
     await promise;
   } finally {

@@ -1,7 +1,7 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 
-// Runs the oracle program once; sends its lines, and at its end the files it wrote under /out.
+// Runs the oracle program once, with files under /in; sends its lines, and at its end the files it wrote under /out.
 
 import { installPortWorkers } from "../../src/engine/port_worker.ts";
 
@@ -9,11 +9,18 @@ interface Instance {
   FS: {
     mkdir(path: string): void;
     readdir(path: string): string[];
-    readFile(path: string): Uint8Array;
+    readFile(path: string): Uint8Array<ArrayBuffer>;
+    writeFile(path: string, bytes: Uint8Array, options: { canOwn: boolean }): void;
   };
 }
 
-self.onmessage = async ({ data }: MessageEvent<{ js: string; args: string[] }>) => {
+interface Job {
+  js: string;
+  args: string[];
+  inputs: ReadonlyMap<string, Uint8Array>;
+}
+
+self.onmessage = async ({ data }: MessageEvent<Job>) => {
   installPortWorkers((message, transfer = []) => self.postMessage(message, transfer));
   const { default: create } = await import(data.js);
   const line = (text: string) => self.postMessage({ op: "line", line: text });
@@ -24,14 +31,19 @@ self.onmessage = async ({ data }: MessageEvent<{ js: string; args: string[] }>) 
     locateFile: (name: string) => new URL(name, data.js).href,
     preRun: [(module: Instance) => {
       instance = module;
+      instance.FS.mkdir("/in");
       instance.FS.mkdir("/out");
+      for (const [name, bytes] of data.inputs) {
+        instance.FS.writeFile(`/in/${name}`, bytes, { canOwn: true });
+      }
     }],
     print: line,
     printErr: line,
     onAbort: (reason: unknown) => self.postMessage({ op: "abort", reason: String(reason) }),
     onExit(code: number) {
       for (const name of instance.FS.readdir("/out").filter((name) => !name.startsWith("."))) {
-        self.postMessage({ op: "file", name, bytes: instance.FS.readFile(`/out/${name}`) });
+        const bytes = instance.FS.readFile(`/out/${name}`);
+        self.postMessage({ op: "file", name, bytes }, [bytes.buffer]);
       }
       self.postMessage({ op: "end", code });
     },
