@@ -20,7 +20,8 @@ import lock from "./upstream.lock.json" with { type: "json" };
 const USAGE = `usage: deno task build [options]
   --upstream DIR   a llama.cpp checkout of your own instead of the pinned one (also RYS_UPSTREAM)
   --oracle         also the oracle program that the tests run (wasm/oracle/)
-  --backend-ops    also llama.cpp's comparison of a backend with the CPU (wasm/backend-ops/)
+  --backend-ops    also llama.cpp's comparison of a backend with the CPU (wasm/backend-ops/) and a program that emits every
+                   shader of its WebGPU backend (wasm/shaders/)
   --memory32       also the same for 32-bit memory, for comparison (wasm/memory32/)
   --plain          also the same with llama.cpp's own CPU backend, for comparison (wasm/plain/)
   --force          link again even if nothing changed
@@ -50,6 +51,12 @@ const BACKEND_OPS: Output = {
   defines: [],
   build: "build",
 };
+const SHADERS: Output = {
+  folder: "shaders",
+  target: "rys-shaders",
+  defines: [],
+  build: "build",
+};
 const MEMORY32: Output = {
   folder: "memory32",
   target: "rys",
@@ -67,7 +74,7 @@ const PLAIN: Output = {
  * Hash of everything that goes into a build, as 16 hex digits.
  *
  * @param upstream A checkout of one's own, or undefined for the pinned one.
- * @param tests Whether the oracle program's sources count as well.
+ * @param tests Whether the tests' own programs count as well.
  */
 export async function inputsId(upstream: string | undefined, tests = false): Promise<string> {
   const files: string[] = [];
@@ -213,13 +220,15 @@ async function main(): Promise<void> {
   const outputs = [
     MAIN,
     ...args.oracle ? [ORACLE] : [],
-    ...args["backend-ops"] ? [BACKEND_OPS] : [],
+    ...args["backend-ops"] ? [BACKEND_OPS, SHADERS] : [],
     ...args.memory32 ? [MEMORY32] : [],
     ...args.plain ? [PLAIN] : [],
   ];
   const id = await inputsId(upstream);
   const ids = new Map(outputs.map((output) => [output, id]));
-  if (args.oracle) ids.set(ORACLE, await inputsId(upstream, true));
+  for (const output of [ORACLE, SHADERS]) { // made from cpp/tests as well
+    if (ids.has(output)) ids.set(output, await inputsId(upstream, true));
+  }
   const stale = () => outputs.filter((o) => args.force || !upToDate(o, ids.get(o)!));
   let open = stale();
   if (open.length === 0) return;

@@ -70,8 +70,8 @@ const wrong = all.filter((r) => !r.ok && !known(r));
 const mended = all.filter((r) => r.ok && known(r));
 const aborted = [...parts].filter(([, part]) => part.aborted);
 
-let shaders = "";
-if (only.length === 0) shaders = await checkAllPipelines((line) => console.log(line));
+const shaders = only.length > 0 ? undefined : await checkAllPipelines((line) => console.log(line));
+const refused = (shaders?.failures ?? []).map((text) => text.replaceAll(/\s+/g, " "));
 
 const text = report(info);
 console.log(text);
@@ -80,7 +80,7 @@ if (only.length === 0) {
   await Deno.writeTextFile(path, text);
   console.log(`written to ${path}`);
 }
-Deno.exit(wrong.length + mended.length + aborted.length > 0 ? 1 : 0);
+Deno.exit(wrong.length + mended.length + aborted.length + refused.length > 0 ? 1 : 0);
 
 async function readPart(file: string): Promise<Part | undefined> {
   try {
@@ -134,6 +134,15 @@ function report(gpu: GpuInfo): string {
   list("Wrong, as known", all.filter((r) => !r.ok && known(r)).map((r) => r.line));
   list("Right, though known to be wrong", mended.map((r) => r.line));
   list("Ended early", aborted.map(([group, part]) => `${group}: ${part.aborted}`));
-  if (shaders) lines.push("", "## Shader variants", "", shaders);
+  if (shaders) {
+    lines.push(
+      "",
+      "## Shader variants",
+      "",
+      `${shaders.compiled} pipelines made, ${shaders.skipped} ask for more than this adapter has, ` +
+        `${refused.length} failed.`,
+    );
+  }
+  list("Shader variants that failed", refused);
   return lines.join("\n") + "\n";
 }
