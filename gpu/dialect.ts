@@ -19,6 +19,24 @@ export interface AdaptWgslOptions {
   spirv?: boolean;
 }
 
+/** A lookup table that became a read-only storage buffer at `@group(1)`. */
+export interface ShaderTable {
+  /** Its `@binding`. */
+  binding: number;
+  /** Its name in the source. */
+  name: string;
+  /** Its values. */
+  data: Uint32Array<ArrayBuffer>;
+}
+
+/** A source for a compiler, and what has to be bound for it. */
+export interface AdaptedShader {
+  /** WGSL text. */
+  code: string;
+  /** Tables at `@group(1)`, by binding. */
+  tables: ShaderTable[];
+}
+
 /** One rewriting of WGSL text. */
 export interface DialectRule {
   /** What it does, short. */
@@ -123,9 +141,8 @@ export const DIALECT_RULES: readonly DialectRule[] = [
     replacement: "(subgroupExclusiveAdd(1u) == 0u)",
   },
   {
-    name: "lookup tables are private variables",
-    why:
-      "naga copies a constant array to a function variable at each indexed read, which makes lavapipe compile for up to 30 s",
+    name: "small lookup tables are private variables",
+    why: "naga copies a constant array to a function variable at each indexed read",
     target: "naga",
     spirvOnly: true,
     pattern: /\bconst\s+(\w+)\s*(?::[^=;]*)?=\s*(array\s*<[^()]*>)\s*(?=\()/g,
@@ -161,8 +178,57 @@ export const DIALECT_REFUSALS: readonly DialectRefusal[] = [
   },
 ];
 
+/** Smaller tables stay in the shader. */
+const MIN_TABLE = 64;
+
+/**
+ * Moves large tables of numbers out of a source. naga's SPIR-V writer copies a constant array at each read, or to each
+ * invocation; a software adapter then compiles for minutes, and a real one spends its registers' memory.
+ */
+function takeTables(code: string): AdaptedShader {
+  const tables: ShaderTable[] = [];
+  const pattern =
+    /\bconst\s+(\w+)\s*(?::[^=;]*)?=\s*array\s*<\s*u32\s*,\s*(\d+)u?\s*>\s*\(([\s0-9a-fA-Fxu,]*)\)\s*;/g;
+  const adapted = code.replace(
+    pattern,
+    (match, name: string, n: string, list: string, at: number) => {
+      const values = list.split(",").map((v) => v.trim()).filter((v) => v !== "")
+        .map((v) => Number(v.replace(/u$/, "")));
+      const whole = values.length === Number(n) && values.every(Number.isInteger);
+      // One that nothing reads would be no part of the layout.
+      const used = code.match(new RegExp(`\\b${name}\\b`, "g"))!.length > 1;
+      if (!whole || !used || values.length < MIN_TABLE || depthAt(code, at) > 0) return match;
+      const binding = tables.length;
+      tables.push({ binding, name, data: Uint32Array.from(values) });
+      const lines = match.replace(/[^\n]+/g, "");
+      return `@group(1) @binding(${binding}) var<storage, read> ${name}: array<u32, ${n}>;${lines}`;
+    },
+  );
+  return { code: adapted, tables };
+}
+
 /**
  * Turns a WGSL source as upstream emits it into one that a given compiler takes and gets right.
+ *
+ * @param source WGSL text.
+ * @param target The compiler.
+ * @param options Options.
+ * @returns The text for that compiler, without comments, lines where they were, and the tables to bind for it.
+ * @throws {DialectError} If the source holds what would crash the compiler or be compiled wrong.
+ */
+export function adaptShader(
+  source: string,
+  target: WgslTarget,
+  options: AdaptWgslOptions = {},
+): AdaptedShader {
+  const code = blankComments(source);
+  const moves = target === "naga" && (options.spirv ?? true);
+  const { code: rest, tables } = moves ? takeTables(code) : { code, tables: [] };
+  return { code: rewrite(rest, target, options), tables };
+}
+
+/**
+ * The text of {@linkcode adaptShader} alone.
  *
  * @param source WGSL text.
  * @param target The compiler.
@@ -183,8 +249,13 @@ export function adaptWgsl(
   target: WgslTarget,
   options: AdaptWgslOptions = {},
 ): string {
+  return adaptShader(source, target, options).code;
+}
+
+/** Applies the rules to text without comments. */
+function rewrite(text: string, target: WgslTarget, options: AdaptWgslOptions): string {
   const { spirv = true } = options;
-  let code = blankComments(source);
+  let code = text;
   let helpers = "";
   for (const rule of DIALECT_RULES) {
     if (rule.target !== target || (rule.spirvOnly && !spirv)) continue;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { adaptWgsl, DialectError } from "./dialect.ts";
+import { type AdaptedShader, adaptShader, DialectError, type ShaderTable } from "./dialect.ts";
 import type { Readback } from "./readback.ts";
 
 /** The same numbers as `rys_gpu_op`. */
@@ -59,6 +59,8 @@ export interface GpuCounts {
 interface Pipeline {
   pipeline: GPUComputePipeline;
   layout: GPUBindGroupLayout;
+  /** Lookup tables, at group 1. */
+  tables: GPUBindGroup | null;
 }
 
 /** One device's objects, and the words' interpreter. */
@@ -71,7 +73,8 @@ export class Executor {
   readonly #pipelines = new Map<number, Pipeline>();
   readonly #groups = new Map<number, GPUBindGroup>();
   // by source and constants: every context asks for the same ones again
-  readonly #modules = new Map<string, GPUShaderModule>();
+  readonly #modules = new Map<string, { module: GPUShaderModule; tables: ShaderTable[] }>();
+  readonly #tables = new Map<string, GPUBuffer>();
   readonly #compiled = new Map<string, Pipeline>();
   #encoder: GPUCommandEncoder | null = null;
   #pass: GPUComputePassEncoder | null = null;
@@ -138,10 +141,13 @@ export class Executor {
           this.counts.dispatches++;
           i += 4;
           break;
-        case Op.SetPipeline:
-          this.#pass!.setPipeline(find(this.#pipelines, w[i + 1]!, "pipeline").pipeline);
+        case Op.SetPipeline: {
+          const { pipeline, tables } = find(this.#pipelines, w[i + 1]!, "pipeline");
+          this.#pass!.setPipeline(pipeline);
+          if (tables) this.#pass!.setBindGroup(1, tables);
           i += 2;
           break;
+        }
         case Op.Write:
           this.#write(w[i + 1]!, u64(i + 2), memory, at + 4 * (i + 5), w[i + 4]!);
           i += 5 + (w[i + 4]! + 3 >>> 2);
@@ -234,6 +240,8 @@ export class Executor {
     this.#buffers.clear();
     this.#fence?.forEach((buffer) => buffer.destroy());
     this.#fence = null;
+    for (const buffer of this.#tables.values()) buffer.destroy();
+    this.#tables.clear();
     this.#device.destroy();
   }
 
@@ -352,24 +360,44 @@ export class Executor {
     constants: Record<string, number>,
   ): Pipeline {
     const device = this.#device;
-    let module = this.#modules.get(source);
-    const code = module ? "" : adapt(source, label); // throws, so before the scope
+    let made = this.#modules.get(source);
+    const adapted = made ? undefined : adapt(source, label); // throws, so before the scope
     device.pushErrorScope("validation");
-    if (!module) {
-      module = device.createShaderModule({ label, code });
-      this.#modules.set(source, module);
+    if (!made) {
+      const module = device.createShaderModule({ label, code: adapted!.code });
+      made = { module, tables: adapted!.tables };
+      this.#modules.set(source, made);
       this.counts.shaderModules++;
     }
+    const { module, tables } = made;
     const pipeline = device.createComputePipeline({
       label,
       layout: "auto",
       compute: { module, entryPoint, constants },
     });
     this.counts.pipelines++;
+    const group = tables.length === 0 ? null : device.createBindGroup({
+      label,
+      layout: pipeline.getBindGroupLayout(1),
+      entries: tables.map((table) => ({
+        binding: table.binding,
+        resource: { buffer: this.#table(table) },
+      })),
+    });
     device.popErrorScope().then((error) => {
       if (error) this.#onError(`the GPU shader "${label}" does not compile: ${error.message}`);
     }, () => {}); // a lost device says so elsewhere
-    return { pipeline, layout: pipeline.getBindGroupLayout(0) };
+    return { pipeline, layout: pipeline.getBindGroupLayout(0), tables: group };
+  }
+
+  #table({ name, data }: ShaderTable): GPUBuffer {
+    let buffer = this.#tables.get(name);
+    if (!buffer) {
+      buffer = this.#device.createBuffer({ label: name, size: data.byteLength, usage: 0x80 | 0x8 });
+      this.#device.queue.writeBuffer(buffer, 0, data);
+      this.#tables.set(name, buffer);
+    }
+    return buffer;
   }
 
   #read(
@@ -409,10 +437,10 @@ export function emitsSpirv(): boolean {
   return Deno.build.os !== "darwin" && Deno.build.os !== "windows";
 }
 
-function adapt(source: string, label: string): string {
+function adapt(source: string, label: string): AdaptedShader {
   try {
-    if (!("Deno" in globalThis)) return adaptWgsl(source, "tint");
-    return adaptWgsl(source, "naga", { spirv: emitsSpirv() });
+    if (!("Deno" in globalThis)) return adaptShader(source, "tint");
+    return adaptShader(source, "naga", { spirv: emitsSpirv() });
   } catch (error) {
     if (!(error instanceof DialectError)) throw error;
     throw new DialectError(`the GPU shader "${label}" is refused: ${error.message}`);
