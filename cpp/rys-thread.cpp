@@ -9,6 +9,7 @@
 #include <emscripten/threading.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdarg>
@@ -145,6 +146,13 @@ EMSCRIPTEN_KEEPALIVE void rys_shutdown(void) {
     throw std::invalid_argument("an argument asks the program to end");
 }
 
+static std::atomic<int32_t> dead{ 0 };
+
+// Where the host stores 1 when the instance is given up: its threads then end instead of waiting on.
+EMSCRIPTEN_KEEPALIVE void * rys_dead_at(void) {
+    return &dead;
+}
+
 int __real_emscripten_futex_wait(volatile void * addr, uint32_t val, double max_wait_ms);
 
 // Every wait of libc (linked with --wrap). Deno 2.9 cannot end a thread that sleeps in an atomic wait, and a process
@@ -155,6 +163,9 @@ int __wrap_emscripten_futex_wait(volatile void * addr, uint32_t val, double max_
         const double ms  = max_wait_ms < slice_ms ? max_wait_ms : slice_ms;
         const int    ret = __real_emscripten_futex_wait(addr, val, ms);
         max_wait_ms -= ms;
+        if (dead.load(std::memory_order_relaxed) != 0) {
+            __builtin_trap();
+        }
         if (ret != -ETIMEDOUT || max_wait_ms <= 0) {
             return ret;
         }

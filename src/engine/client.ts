@@ -112,6 +112,9 @@ export interface EngineStartOptions {
   onLog?: (level: number, line: string) => void;
 }
 
+/** How long a process that ends waits for its GPU device to be given back. */
+const DROP_GPU_LIMIT_MS = 1000;
+
 /** One WASM instance in its Worker. */
 export class EngineClient {
   #worker: Thread;
@@ -124,6 +127,7 @@ export class EngineClient {
   #nextReq = 1;
   #nextFile = 1;
   #flags!: Int32Array;
+  #dead: Int32Array | undefined;
   #started = false;
   #slots: number[] = [];
   #gone: EngineError | undefined;
@@ -263,6 +267,13 @@ export class EngineClient {
     else this.#worker.unref();
   }
 
+  /** A process that ends while a thread holds a GPU device can crash under Deno 2.9, so the device goes first. */
+  #dropGpu = () => {
+    const done = new SharedArrayBuffer(4);
+    this.#post({ op: "drop-gpu", done });
+    Atomics.wait(new Int32Array(done), 0, 0, DROP_GPU_LIMIT_MS);
+  };
+
   #check(): void {
     if (this.#gone) throw this.#gone;
     if (this.#closing) throw new EngineError("the model is disposed");
@@ -348,17 +359,25 @@ export class EngineClient {
     for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
     for (const settle of [...this.#mem.values()]) settle(undefined);
     this.#closed.resolve();
+    globalThis.removeEventListener("unload", this.#dropGpu);
     this.#port.close();
     this.#worker.terminate();
-    this.#threads.end();
+    // A thread that waits cannot be ended and would keep the memory: let all of them stop waiting first.
+    if (!this.#dead) return this.#threads.end();
+    Atomics.store(this.#dead, 0, 1);
+    this.#dead = undefined;
+    this.#flags = new Int32Array(MAX_REQUESTS); // lets go of the instance's memory
+    Deno.unrefTimer(setTimeout(() => this.#threads.end(), 700));
   }
 
   #receive(message: FromEngine): void {
     switch (message.op) {
       case "ready":
         this.#flags = new Int32Array(message.memory, message.flags, MAX_REQUESTS);
+        this.#dead = new Int32Array(message.memory, message.dead, 1);
         this.#started = true;
         this.#gpu = message.gpu;
+        if ("info" in message.gpu) globalThis.addEventListener("unload", this.#dropGpu);
         return this.#ready.resolve();
       case "event":
         return this.#event(message.req, message.kind, message.aux, message.data);
@@ -379,6 +398,7 @@ export class EngineClient {
       case "fatal":
         return this.#fail(message.message);
       case "closed":
+        globalThis.removeEventListener("unload", this.#dropGpu);
         this.#port.close();
         this.#worker.terminate();
         this.#threads.end();

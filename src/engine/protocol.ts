@@ -89,11 +89,12 @@ export type ToEngine =
   | { op: "mem-take"; req: number; name: string }
   | { op: "heap"; req: number }
   | { op: "gpu-counts"; req: number }
+  | { op: "drop-gpu"; done: SharedArrayBuffer }
   | { op: "close" };
 
 /** From the Worker. */
 export type FromEngine =
-  | { op: "ready"; memory: SharedArrayBuffer; flags: number; gpu: EngineGpu }
+  | { op: "ready"; memory: SharedArrayBuffer; flags: number; dead: number; gpu: EngineGpu }
   | { op: "event"; req: number; kind: number; aux: number; data: Uint8Array }
   | { op: "read"; token: number; id: number; offset: number; n: number }
   | { op: "read-failed"; path: string; reason: string }

@@ -155,6 +155,7 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
     op: "ready",
     memory: instance.wasmMemory.buffer as unknown as SharedArrayBuffer,
     flags,
+    dead: call("dead_at"),
     gpu: opened instanceof GpuHost ? { info: opened.info, readback: opened.readback } : opened,
   });
 }
@@ -289,6 +290,13 @@ function receive(message: ToEngine): void {
     case "gpu-counts":
       post({ op: "gpu-counts", req: message.req, counts: gpu?.counts ?? null });
       return;
+    case "drop-gpu": {
+      gpu?.dispose();
+      const done = new Int32Array(message.done);
+      Atomics.store(done, 0, 1);
+      Atomics.notify(done, 0);
+      return;
+    }
     case "close":
       close();
       return;
