@@ -52,17 +52,17 @@ const RENAMED: Readonly<Record<string, string>> = {
   repetition_penalty: "repeat_penalty",
 };
 
-/** vLLM's parameters that would change the answer, but that nothing here can do. */
-const UNKNOWN_HERE = [
-  "best_of",
-  "use_beam_search",
-  "length_penalty",
-  "stop_token_ids",
-  "min_tokens",
-  "bad_words",
-  "include_stop_str_in_output",
-  "prompt_logprobs",
-] as const;
+/** vLLM's parameters that would change the answer, but that nothing here can do, with the value that asks for nothing. */
+const UNKNOWN_HERE: Readonly<Record<string, unknown>> = {
+  best_of: 1,
+  use_beam_search: false,
+  length_penalty: 1,
+  min_tokens: 0,
+  stop_token_ids: [],
+  bad_words: [],
+  include_stop_str_in_output: false,
+  prompt_logprobs: null,
+};
 
 /** Fields beside `sampling_params` that say how vLLM's worker groups tokens; here a part is what has come so far. */
 const GROUPING = ["max_batch_size", "min_batch_size", "batch_size_growth_factor"];
@@ -127,14 +127,17 @@ function routeRequest(fields: Record<string, unknown>): JobRequest {
 function samplingRequest(fields: Record<string, unknown>): JobRequest {
   const { sampling_params, apply_chat_template, ...rest } = fields;
   const sampling = object(sampling_params, "input.sampling_params");
-  const wrong = UNKNOWN_HERE.filter((name) => isSet(sampling[name]));
-  if (wrong.length > 0) {
-    throw new JobInputError(
-      `input.sampling_params.${wrong[0]} is not supported; leave it out`,
-    );
+  const wrong = Object.keys(UNKNOWN_HERE).find((name) => {
+    const value = sampling[name] ?? null;
+    return value !== null && JSON.stringify(value) !== JSON.stringify(UNKNOWN_HERE[name]);
+  });
+  if (wrong !== undefined) {
+    throw new JobInputError(`input.sampling_params.${wrong} is not supported; leave it out`);
   }
   const body: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(sampling)) body[RENAMED[name] ?? name] = value;
+  for (const [name, value] of Object.entries(sampling)) {
+    if (!(name in UNKNOWN_HERE)) body[RENAMED[name] ?? name] = value;
+  }
   // vLLM writes "all tokens" as -1, llama.cpp as 0.
   if (body["top_k"] === -1) body["top_k"] = 0;
   for (const [name, value] of Object.entries(rest)) {
@@ -152,16 +155,14 @@ function samplingRequest(fields: Record<string, unknown>): JobRequest {
   return { method: "POST", path, body, form: "tokens" };
 }
 
-/** Whether a parameter asks for something; vLLM's own defaults do not. */
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== false && value !== 0 && value !== 1 &&
-    !(Array.isArray(value) && value.length === 0);
-}
-
 function object(value: unknown, name: string): Record<string, unknown> {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {
     return value as Record<string, unknown>;
   }
-  const kind = value === undefined ? "missing" : Array.isArray(value) ? "a list" : JSON.stringify(value);
+  const kind = value === undefined
+    ? "missing"
+    : Array.isArray(value)
+    ? "a list"
+    : JSON.stringify(value);
   throw new JobInputError(`${name} must be an object; it is ${kind}`);
 }
