@@ -37,7 +37,7 @@ export function retryAfterMs(value: string | null, now: number): number | undefi
 /**
  * Waits.
  *
- * @param ms How long.
+ * @param ms How long; what is not above 0 is no time at all.
  * @param signal Ends the wait early.
  */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -48,7 +48,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, ms);
+    const timer = setTimeout(end, Math.max(0, ms));
     signal.addEventListener("abort", end);
   });
 }
