@@ -88,6 +88,20 @@ function fail(error) {
   }
 }
 
+/**
+ * Shows Stop in the place of Send while answers run.
+ *
+ * @param {AbortController | undefined} controller What stops them.
+ */
+function setRunning(controller) {
+  const focused = document.activeElement;
+  running = controller;
+  stop.hidden = !controller;
+  send.hidden = !!controller;
+  if (focused === send) stop.focus();
+  else if (focused === stop) send.focus();
+}
+
 /** Puts as many columns on the page as are asked for. */
 function arrange() {
   plans.replaceChildren(...shown().map(({ picker }) => picker.root));
@@ -194,10 +208,8 @@ async function ask(question) {
     return;
   }
   const stopping = new AbortController();
-  running = stopping;
   message.value = "";
-  send.disabled = true;
-  stop.hidden = false;
+  setRunning(stopping);
   byId("empty", HTMLElement).hidden = true;
   const turn = document.createElement("div");
   turn.className = "turn";
@@ -244,12 +256,9 @@ async function ask(question) {
     );
   }));
   target.removeEventListener("scroll", onScroll);
-  running = undefined;
-  stop.hidden = true;
-  send.disabled = false;
+  setRunning(undefined);
   const noKey = errors.find((error) => error?.status === 401);
   if (noKey) fail(noKey);
-  else message.focus({ preventScroll: true });
 }
 
 byId("composer", HTMLFormElement).addEventListener("submit", (event) => {

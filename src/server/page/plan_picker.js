@@ -123,6 +123,7 @@ export class PlanPicker {
     const mine = ++this.#asked;
     const spec = this.field.value.trim() || "none";
     this.valid = false;
+    this.root.setAttribute("aria-busy", "true");
     this.#pending ??= Promise.withResolvers();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(async () => {
@@ -139,6 +140,7 @@ export class PlanPicker {
       const pending = this.#pending;
       this.#pending = undefined;
       show();
+      this.root.setAttribute("aria-busy", "false");
       pending?.resolve();
     }, delay);
   }
