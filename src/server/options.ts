@@ -64,24 +64,23 @@ export interface ServeOptions extends ServerOptions {
   allowedHosts?: readonly string[] | undefined;
 }
 
+/** Options that have a default. */
+type Filled =
+  | "strictModels"
+  | "maxContexts"
+  | "nParallel"
+  | "maxQueue"
+  | "maxBodyBytes"
+  | "bodyTimeout"
+  | "requestTimeout"
+  | "readTimeout"
+  | "drainTimeout"
+  | "page";
+
 /** {@linkcode ServerOptions} with all defaults. */
 export type Settings =
-  & Required<
-    Pick<
-      ServerOptions,
-      | "strictModels"
-      | "maxContexts"
-      | "nParallel"
-      | "maxQueue"
-      | "maxBodyBytes"
-      | "bodyTimeout"
-      | "requestTimeout"
-      | "readTimeout"
-      | "drainTimeout"
-      | "page"
-    >
-  >
-  & ServerOptions;
+  & Omit<ServerOptions, Filled>
+  & { [name in Filled]: NonNullable<ServerOptions[name]> };
 
 const NAMES = namesOf<ServerOptions>({
   model: 1,
