@@ -150,6 +150,16 @@ export function checkBody(body: Body, facts: BodyFacts): void {
 export function checkTexts(body: Body, facts: BodyFacts): void {
   checkBody(body, facts);
   checkTokens(body, "input", facts.nVocab);
+  for (const name of ["input", "content"]) {
+    const list = body[name];
+    for (const one of Array.isArray(list) ? list : list === undefined ? [] : [list]) {
+      const isText = typeof one === "string" || typeof one === "number" || Array.isArray(one) ||
+        (isObject(one) && "prompt_string" in one);
+      if (!isText) {
+        throw wrong(name, `must be text, tokens, or a list of these, not ${show(one)}`);
+      }
+    }
+  }
   for (const name of ["documents", "texts"]) {
     const list = body[name];
     if (Array.isArray(list) && list.length > MAX_TEXTS) {
