@@ -29,3 +29,14 @@ export { createServer, type RysServer, type ServerState } from "./server.ts";
 export { serve, type Serving } from "./listen.ts";
 export type { ServeOptions, ServerOptions } from "./options.ts";
 export { default } from "./deno_serve.ts";
+export { serverArgs, type ServerArgsOptions } from "./args.ts";
+export {
+  type QueueReport,
+  reportUnhealthy,
+  type RunpodQueue,
+  type RunpodQueueOptions,
+  type RunpodSettings,
+  runpodSettings,
+  type RunpodTiming,
+  startRunpodQueue,
+} from "./queue/mod.ts";
