@@ -82,12 +82,14 @@ function objects(events: readonly SseEvent[]): unknown[] {
   return events.filter(({ data }) => data !== "[DONE]").map(({ data }) => JSON.parse(data));
 }
 
-/** Answers or parts of one in vLLM's form: for each choice its pieces of text. */
+/** Answers or parts of one in vLLM's form, for each choice its pieces of text, and the plan that ran. */
 function tokens(answers: readonly unknown[]): Record<string, unknown> {
   const pieces: string[][] = [[]];
   let usage: unknown;
+  let rys: unknown;
   for (const answer of answers) {
     usage = field(answer, "usage") ?? usage;
+    rys = field(answer, "rys") ?? rys;
     const choices = field(answer, "choices");
     for (const choice of Array.isArray(choices) ? choices : []) {
       const index = Number(field(choice, "index") ?? 0);
@@ -97,15 +99,15 @@ function tokens(answers: readonly unknown[]): Record<string, unknown> {
       if (typeof text === "string" && text !== "") pieces[index]!.push(text);
     }
   }
-  const choices = pieces.map((list) => ({ tokens: list }));
-  if (usage === undefined || usage === null) return { choices };
-  return {
-    choices,
-    usage: {
+  const output: Record<string, unknown> = { choices: pieces.map((list) => ({ tokens: list })) };
+  if (usage !== undefined && usage !== null) {
+    output["usage"] = {
       input: field(usage, "prompt_tokens"),
       output: field(usage, "completion_tokens"),
-    },
-  };
+    };
+  }
+  if (rys !== undefined) output["rys"] = rys;
+  return output;
 }
 
 function field(value: unknown, name: string): unknown {

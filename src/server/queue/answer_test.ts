@@ -42,8 +42,9 @@ Deno.test("answerShape() writes tokens of each choice, and usage, as vLLM's work
   assertEquals(shape.whole({ choices: [{ index: 0, text: "x" }], usage }), [
     { choices: [{ tokens: ["x"] }], usage: { input: 5, output: 2 } },
   ]);
-  assertEquals(shape.whole({ choices: [{ index: 0, message: { content: "y" } }] }), [
-    { choices: [{ tokens: ["y"] }] },
+  const rys = { plan: "26,34" };
+  assertEquals(shape.whole({ choices: [{ index: 0, message: { content: "y" } }], rys }), [
+    { choices: [{ tokens: ["y"] }], rys },
   ]);
 });
 

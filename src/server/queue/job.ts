@@ -12,7 +12,7 @@ export type AnswerForm =
   | "objects"
   /** A list of one JSON object; of a stream, its events as text. What `openai_route` callers expect. */
   | "events"
-  /** A list of `{ choices: [{ tokens }], usage: { input, output } }`, as vLLM's worker gives for `sampling_params`. */
+  /** A list of `{ choices: [{ tokens }], usage: { input, output } }`, as vLLM's worker gives for `sampling_params`, with the plan. */
   | "tokens";
 
 /** A job as a request to the server. */
