@@ -90,6 +90,8 @@ export class PlanPool {
   readonly #options: PoolOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #waiters: Waiter[] = [];
+  /** Requests that hold or await a slot, by context. */
+  readonly #inLine = new Map<string, number>();
   #tick = 0;
   #queued = 0;
   /** Seconds that a request holds its place, a moving average. */
@@ -139,19 +141,23 @@ export class PlanPool {
     if (this.#closed) throw this.#closed;
     signal?.throwIfAborted();
     const key = `${kind} ${planHashHex(plan.layers)}`;
-    if (slot && !this.#isFree(key, kind, plan) && this.#queued >= this.#options.maxQueue) {
+    const waits = slot && !this.#isFree(key, kind, plan);
+    if (waits && this.#queued >= this.#options.maxQueue) {
       const seconds = this.#seconds * (this.#queued + 1) / this.#options.nParallel;
       throw unavailable(
         `${this.#queued} requests wait already, and no more are taken; try again later`,
         Math.min(120, Math.max(1, seconds)),
       );
     }
-    this.#queued++;
+    // Counted before anything is awaited: others may come meanwhile.
+    if (waits) this.#queued++;
+    if (slot) this.#count(key, 1);
     let entry: Entry;
     try {
       entry = await this.#entry(key, kind, plan, signal);
     } catch (error) {
-      this.#queued--;
+      if (waits) this.#queued--;
+      if (slot) this.#count(key, -1);
       throw error;
     }
     try {
@@ -173,17 +179,19 @@ export class PlanPool {
           if (slot) {
             entry.running--;
             entry.gate.leave();
+            this.#count(key, -1);
             this.#seconds += 0.2 * ((performance.now() - start) / 1000 - this.#seconds);
           }
           this.#leave(entry);
         },
       };
     } catch (error) {
+      if (slot) this.#count(key, -1);
       this.#leave(entry);
       throw error;
     } finally {
       entry.waiting--;
-      this.#queued--;
+      if (waits) this.#queued--;
     }
   }
 
@@ -199,12 +207,17 @@ export class PlanPool {
 
   /** Whether a request could run at once. */
   #isFree(key: string, kind: ContextKind, plan: EffectivePlan): boolean {
+    if ((this.#inLine.get(key) ?? 0) >= this.#options.nParallel) return false;
     const entry = this.#entries.get(key);
-    if (entry && !entry.retiring && !entry.going) {
-      return entry.running + entry.waiting < this.#options.nParallel;
-    }
-    if (this.#waiters.length > 0 || entry) return false;
+    if (entry) return !entry.retiring && !entry.going;
+    if (this.#waiters.length > 0) return false;
     return this.#hasRoom(this.#options.estimate(kind, plan)) || this.#victim() !== undefined;
+  }
+
+  #count(key: string, n: number): void {
+    const left = (this.#inLine.get(key) ?? 0) + n;
+    if (left > 0) this.#inLine.set(key, left);
+    else this.#inLine.delete(key);
   }
 
   #hasRoom(bytes: number): boolean {

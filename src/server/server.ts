@@ -70,6 +70,16 @@ export function createServer(options: ServerOptions): RysServer {
   return new Server(settings(options));
 }
 
+/**
+ * The model behind a server, for tests that look inside.
+ *
+ * @param server The server.
+ * @returns Nothing while there is no model.
+ */
+export function hostOf(server: RysServer): Host | undefined {
+  return server instanceof Server ? server.host : undefined;
+}
+
 /** Characters of a request's URL, and of its headers in all. */
 const MAX_URL = 8192;
 const MAX_HEADERS = 64 << 10;
@@ -117,6 +127,10 @@ class Server implements RysServer {
   get state(): ServerState {
     this.#look();
     return this.#state;
+  }
+
+  get host(): Host | undefined {
+    return this.#host;
   }
 
   get inFlight(): number {
@@ -724,10 +738,24 @@ function checkHead(request: Request): void {
 function upstreamError(answer: unknown, status: number, path: string): Response {
   const body = answer as { error?: unknown };
   if (typeof body?.error === "object" && body.error !== null) {
-    cleanError(body.error as Record<string, unknown>);
+    const error = body.error as Record<string, unknown>;
+    cleanError(error);
+    if (status === 500 && !isInner(String(error.message))) {
+      status = 400;
+      Object.assign(error, { code: status, type: "invalid_request_error" });
+    }
     if (path.startsWith("/v1/messages")) return json({ type: "error", ...body }, status);
   }
   return json(answer, status);
+}
+
+/**
+ * Whether an error of upstream's is of the server itself. The others of its "server errors" are thrown while a request is
+ * read, e.g. by a chat template that refuses the messages.
+ */
+function isInner(message: string): boolean {
+  return /^(?:got exception|context shift|the current context|unable to|invalid input batch|context size|compute)/i
+    .test(message) || /\b(?:memory|alloc)/i.test(message);
 }
 
 /** An error in the middle of a stream, in the form of the stream. */

@@ -38,6 +38,24 @@ export function test(
   });
 }
 
+let ours: RysServer | undefined;
+
+/** A test on a server that the file's tests share; none of them changes it. */
+export function shared(name: string, fn: (server: RysServer) => Promise<void>): void {
+  Deno.test({
+    name,
+    sanitizeOps: false,
+    sanitizeResources: false,
+    fn: async () => {
+      ours ??= createServer(SMALL);
+      await ours.ready;
+      await fn(ours);
+    },
+  });
+}
+
+Deno.test.afterAll(async () => await ours?.close());
+
 /** What a request may have beside its body. */
 export interface Ask {
   headers?: Record<string, string>;
