@@ -51,9 +51,7 @@ const KEYS: Record<string, [number, string?]> = {
 export interface AccessibleNode {
   role: string;
   name: string;
-  /** Number of the element. */
-  backendNodeId: number;
-  properties: Record<string, unknown>;
+  value: string;
 }
 
 /** A running browser with one page. */
@@ -191,6 +189,9 @@ export class Browser implements AsyncDisposable {
     await this.send("Emulation.setEmulatedMedia", {
       features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }],
     });
+    await this.evaluate(
+      "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+    );
   }
 
   /** Opens an address and waits until it is loaded. */
@@ -292,10 +293,7 @@ export class Browser implements AsyncDisposable {
     return nodes.filter((node: Params) => !node.ignored).map((node: Params) => ({
       role: node.role?.value ?? "",
       name: node.name?.value ?? "",
-      backendNodeId: node.backendDOMNodeId,
-      properties: Object.fromEntries(
-        (node.properties ?? []).map((p: Params) => [p.name, p.value?.value]),
-      ),
+      value: String(node.value?.value ?? ""),
     }));
   }
 

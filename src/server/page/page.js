@@ -115,7 +115,14 @@ function arrange() {
  * @property {number} [n_layer]
  * @property {string | { spec: string }} [plan] The plan of requests that name none.
  * @property {Record<string, string | { spec: string }>} [aliases]
- * @property {string} [backend]
+ * @property {string} [architecture]
+ * @property {string} [device] Where it computes.
+ * @property {number} [model_bytes]
+ * @property {number} [n_ctx]
+ * @property {number} [n_parallel]
+ * @property {number} [max_contexts]
+ * @property {string} [version]
+ * @property {string} [deno]
  * @property {Record<string, unknown>} [boot]
  */
 
@@ -147,16 +154,11 @@ const sleep = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(
 
 /** Waits for the model, then shows it. */
 async function start() {
-  let props;
-  while (!props) {
-    try {
-      props = await (await call("props")).json();
-    } catch (error) {
-      if (!(error instanceof ApiError && error.status === 503)) return fail(error);
-      say("The model is being loaded");
-      await sleep(400);
-    }
+  while ((await call("ping")).status === 204) {
+    say("The model is being loaded");
+    await sleep(300);
   }
+  const props = await (await call("props")).json();
   const models = await (await call("v1/models")).json();
   /** @type {Facts} */
   const rys = { ...models.rys, ...props.rys };
@@ -164,13 +166,17 @@ async function start() {
   const name = String(model.id ?? props.model_alias ?? "model");
   const facts = [
     ...fact("model", name),
+    ...fact("architecture", rys.architecture),
     ...fact("layers", rys.n_layer),
     ...fact("parameters", model.meta?.n_params),
-    ...fact("file bytes", model.meta?.size),
-    ...fact("context, tokens", props.default_generation_settings?.n_ctx ?? model.meta?.n_ctx),
-    ...fact("slots", props.total_slots),
-    ...fact("backend", rys.backend),
-    ...fact("", rys.boot),
+    ...fact("weights bytes", rys.model_bytes ?? model.meta?.size),
+    ...fact("context, tokens", rys.n_ctx ?? props.default_generation_settings?.n_ctx),
+    ...fact("answers at once", rys.n_parallel ?? props.total_slots),
+    ...fact("plans at once", rys.max_contexts),
+    ...fact("computes on", rys.device),
+    ...fact("start:", rys.boot),
+    ...fact("RYS Edge", rys.version),
+    ...fact("Deno", rys.deno),
   ];
   byId("fact-list", HTMLElement).replaceChildren(...facts.flatMap(([name, value]) => {
     const term = document.createElement("dt");
@@ -180,7 +186,7 @@ async function start() {
     return [term, definition];
   }));
   say(
-    [name, rys.n_layer ? `${rys.n_layer} layers` : "", rys.backend].filter(Boolean).join(" · "),
+    [name, rys.n_layer ? `${rys.n_layer} layers` : "", rys.device].filter(Boolean).join(" · "),
   );
   const byDefault = specText(rys.plan);
   /** @type {Record<string, string>} */

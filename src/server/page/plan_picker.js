@@ -43,6 +43,7 @@ export class PlanPicker {
     this.removeButton = /** @type {HTMLButtonElement} */ (this.#find(".remove"));
     this.presets = this.#find(".presets");
     this.runs = this.#find(".runs");
+    this.cost = this.#find(".cost");
     this.problem = this.#find(".problem");
     this.advice = this.#find(".advice");
     const id = `plan-${++made}`;
@@ -94,6 +95,7 @@ export class PlanPicker {
         const button = document.createElement("button");
         button.type = "button";
         button.textContent = name;
+        button.setAttribute("aria-label", `${this.name}: take ${name}`);
         if (name !== spec) button.title = spec;
         button.addEventListener("click", () => this.set(spec));
         return button;
@@ -164,6 +166,11 @@ export class PlanPicker {
         (many ? ` ×${run.repeat_count}` : "");
       return i ? [" → ", part] : [part];
     }));
+    const { compute_ratio: work, kv_bytes, recurrent_bytes = 0 } = answer;
+    this.cost.textContent = [
+      work ? `work for a token ×${work.toFixed(2)}` : "",
+      kv_bytes ? `cache ${((kv_bytes + recurrent_bytes) / 1e6).toFixed(1)} MB` : "",
+    ].filter(Boolean).join(" · ");
     this.advice.replaceChildren(...answer.advisories.map((text) => {
       const item = document.createElement("li");
       item.textContent = text;
@@ -185,6 +192,7 @@ export class PlanPicker {
       : "The server does not answer.";
     this.advice.replaceChildren();
     this.runs.replaceChildren();
+    this.cost.textContent = "";
   }
 
   #showTitle() {

@@ -7,6 +7,9 @@
  * @property {number} n_layer_eff
  * @property {{ repeat_start: number, repeat_end: number, repeat_count: number }[]} runs
  * @property {string[]} advisories
+ * @property {number} [compute_ratio] Work for a token, to that without a plan.
+ * @property {number} [kv_bytes] Cache of a context.
+ * @property {number} [recurrent_bytes]
  */
 
 /**
