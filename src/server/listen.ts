@@ -62,9 +62,14 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     connectionsCheckingInterval: 1000,
   }, (request, response) => void answer(server, guard, request, response));
   http.maxConnections = MAX_CONNECTIONS;
-  http.on("clientError", (_error, socket) => {
-    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
-    else socket.destroy();
+  http.on("clientError", (error: Error & { code?: string }, socket) => {
+    if (!socket.writable) return void socket.destroy();
+    const status = error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? "408 Request Timeout"
+      : error.code === "HPE_HEADER_OVERFLOW"
+      ? "431 Request Header Fields Too Large"
+      : "400 Bad Request";
+    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
   });
   await new Promise<void>((resolve, reject) => {
     http.once("error", (error) => reject(listenError(error, host, port)));
@@ -108,7 +113,7 @@ function listenError(error: unknown, host: string, port: number): Error {
     ? "the port is taken; another one is chosen with --port N (0: any free one)"
     : code === "EACCES"
     ? "permission denied; ports below 1024 are often the administrator's"
-    : code === "EADDRNOTAVAIL" || code === "ENOTFOUND"
+    : ["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL"].includes(code ?? "")
     ? "this machine has no such address"
     : (error as Error).message;
   return new Error(`Cannot listen on ${host}:${port}: ${why}`, { cause: error });
