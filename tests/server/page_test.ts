@@ -584,17 +584,19 @@ onPage(
       `[...document.querySelectorAll("button:enabled, input, textarea, summary, [tabindex='0']")]
       .filter((e) => e.checkVisibility() && !e.disabled).length`,
     );
-    for (let i = 0; i < shown; i++) {
+    // The order may lead out of the page once, and in again.
+    for (let i = 0; i < shown + 2; i++) {
       await browser.press("Tab");
-      const [id, outline] = await browser.evaluate<[string, string]>(`(() => {
+      const [id, outline, html] = await browser.evaluate<[string, string, string]>(`(() => {
       const e = document.activeElement;
+      if (e === document.body) return ["", "", ""];
       e.dataset.seen ??= String(document.querySelectorAll("[data-seen]").length);
       const { outlineStyle, outlineWidth } = getComputedStyle(e);
-      return [e.dataset.seen, outlineStyle + " " + outlineWidth];
+      return [e.dataset.seen, outlineStyle + " " + outlineWidth, e.outerHTML.slice(0, 200)];
     })()`);
       if (!id) continue;
       seen.add(id);
-      assertEquals(outline, "solid 2px");
+      assertEquals(outline, "solid 2px", html);
     }
     assertEquals(seen.size, shown);
   },
