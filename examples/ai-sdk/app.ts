@@ -1,9 +1,10 @@
+// deno-lint-ignore-file no-import-prefix
 // An app on the AI SDK (npm `ai`, `@ai-sdk/openai-compatible`) that picks a layer plan for each call.
 //
 //   RYS_URL=http://127.0.0.1:8080 RYS_API_KEY=secret deno run -A examples/ai-sdk/app.ts
 
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { embed, generateText, jsonSchema, Output, streamText } from "ai";
+import { createOpenAICompatible } from "npm:@ai-sdk/openai-compatible@3.0.92";
+import { embed, generateText, jsonSchema, Output, streamText } from "npm:ai@7.0.173";
 import process from "node:process";
 
 /** The plan that ran, as the server tells it in every answer. */

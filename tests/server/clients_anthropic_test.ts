@@ -1,8 +1,8 @@
 // The server with Anthropic's own client.
 
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
-import Anthropic from "@anthropic-ai/sdk";
 import { API_KEY, CAPITAL, GREEDY, isBusy, listen, testsOn, until } from "./_clients.ts";
+import { Anthropic } from "./_npm.ts";
 
 const test = testsOn();
 

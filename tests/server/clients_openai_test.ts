@@ -1,8 +1,8 @@
 // The server with OpenAI's own client.
 
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
-import OpenAI from "openai";
 import { API_KEY, CAPITAL, getJson, isBusy, listen, testsOn, until } from "./_clients.ts";
+import { OpenAI } from "./_npm.ts";
 
 const test = testsOn();
 

@@ -1,9 +1,8 @@
 // Tool calls with real clients, through the three forms in which they ask for them.
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import Anthropic from "@anthropic-ai/sdk";
-import OpenAI from "openai";
 import { ADD, API_KEY, GREEDY, testsOn, TOOLS_SERVER } from "./_clients.ts";
+import { Anthropic, OpenAI } from "./_npm.ts";
 
 const test = testsOn(TOOLS_SERVER);
 

@@ -1,12 +1,11 @@
 // The examples, as their READMEs say to run them.
 
 import { assert, assertEquals } from "@std/assert";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText } from "ai";
 import { parseFlags } from "../../src/cli/parse_flags.ts";
 import { inRepo } from "../engine/_engine.ts";
 import { startChild } from "./_child.ts";
 import { CAPITAL } from "./_clients.ts";
+import { createOpenAICompatible, generateText } from "./_npm.ts";
 
 /** The flags of the server in a README's first command. */
 function serveFlags(example: string): string[] {

@@ -2,10 +2,10 @@
 // outside of a container, start it.
 
 import { assert, assertEquals } from "@std/assert";
-import { parse, parseAllDocuments } from "yaml";
 import { FLAGS } from "../../src/cli/flags.ts";
 import { parseFlags } from "../../src/cli/parse_flags.ts";
 import { inRepo } from "../engine/_engine.ts";
+import { parseAllDocuments, parseYaml } from "./_npm.ts";
 
 const SERVERLESS = inRepo("examples/serverless");
 const read = (file: string): string => Deno.readTextFileSync(`${SERVERLESS}/${file}`);
@@ -122,7 +122,7 @@ Deno.test("Dockerfile: variables, user and port are what the server and Vulkan n
 });
 
 Deno.test("cloud-run/service.yaml: flags, port, probes", () => {
-  const service: Workload = parse(read("cloud-run/service.yaml"));
+  const service: Workload = parseYaml(read("cloud-run/service.yaml"));
   assertEquals(service.kind, "Service");
   const { spec } = service.spec.template;
   const flags = checkContainer(spec.containers[0]);
@@ -133,7 +133,7 @@ Deno.test("cloud-run/service.yaml: flags, port, probes", () => {
 });
 
 Deno.test("kubernetes/*.yaml: one name, flags, ports, probes, drain time, metrics", () => {
-  const deployment: Workload = parse(read("kubernetes/deployment.yaml"));
+  const deployment: Workload = parseYaml(read("kubernetes/deployment.yaml"));
   assertEquals(deployment.kind, "Deployment");
   const { metadata, spec } = deployment.spec.template;
   const labels = deployment.spec.selector.matchLabels;
@@ -143,11 +143,11 @@ Deno.test("kubernetes/*.yaml: one name, flags, ports, probes, drain time, metric
   const user = /--uid (\d+)/.exec(read("Dockerfile"))![1];
   assertEquals(String(spec.securityContext.runAsUser), user);
 
-  const service = parse(read("kubernetes/service.yaml"));
+  const service = parseYaml(read("kubernetes/service.yaml"));
   assertEquals(service.spec.selector, labels);
   assertEquals(service.spec.ports[0].targetPort, spec.containers[0].ports[0]!.name);
 
-  const monitor = parse(read("kubernetes/podmonitor.yaml"));
+  const monitor = parseYaml(read("kubernetes/podmonitor.yaml"));
   assertEquals(monitor.spec.selector.matchLabels, labels);
   const [endpoint] = monitor.spec.podMetricsEndpoints;
   assertEquals(endpoint.port, spec.containers[0].ports[0]!.name);
@@ -155,7 +155,7 @@ Deno.test("kubernetes/*.yaml: one name, flags, ports, probes, drain time, metric
   const { secretKeyRef } = spec.containers[0].env[0]!.valueFrom!;
   assertEquals(endpoint.authorization.credentials, secretKeyRef);
 
-  const scaled = parse(read("kubernetes/scaledobject.yaml"));
+  const scaled = parseYaml(read("kubernetes/scaledobject.yaml"));
   assertEquals(scaled.spec.scaleTargetRef.name, deployment.metadata.name);
   const [trigger] = scaled.spec.triggers;
   assertEquals(Number(trigger.metadata.threshold), flags.number("parallel"));
@@ -288,7 +288,7 @@ Deno.test("Dockerfile: the image's files and command start a server that answers
     assertEquals([...statuses], [200]);
     const [, metrics] = await ask("/metrics", "secret");
     const query: string =
-      parse(read("kubernetes/scaledobject.yaml")).spec.triggers[0].metadata.query;
+      parseYaml(read("kubernetes/scaledobject.yaml")).spec.triggers[0].metadata.query;
     const named = [...query.matchAll(/\b(rys_\w+)\{/g)].map((match) => match[1]!);
     named.push(...[...read("kubernetes/README.md").matchAll(/`(rys_\w+)`/g)].map((m) => m[1]!));
     assert(named.length >= 5);
