@@ -469,6 +469,10 @@ onPage(
     await browser.until("document.querySelector('#key').value === ''");
     assertEquals(await browser.evaluate(ready), false);
     await browser.until("document.querySelector('#key-dialog').open");
+    assertStringIncludes(
+      await browser.evaluate("document.querySelector('#key-note').textContent"),
+      "does not take the key",
+    );
     await browser.type("#key", "secret");
     await browser.press("Enter");
     await browser.until(ready);

@@ -28,6 +28,9 @@ export function keepKey(key) {
   sessionStorage.setItem(KEY, key);
 }
 
+/** Whether there is a key. */
+export const hasKey = () => !!sessionStorage.getItem(KEY);
+
 /**
  * Makes a request.
  *

@@ -52,6 +52,8 @@ export class LayerBar {
       const thumb = add("div", "thumb", root);
       thumb.tabIndex = 0;
       thumb.setAttribute("role", "slider");
+      thumb.title =
+        "Arrow keys move this edge, with Shift the whole block; Delete takes the block away";
       thumb.setAttribute("aria-label", `${label}: ${which} layer of the block`);
       return thumb;
     });

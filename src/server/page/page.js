@@ -3,7 +3,7 @@
 // The page: what the server runs, one or two plans, a conversation with each.
 
 import { Answer } from "./answer.js";
-import { ApiError, call, keepKey } from "./api.js";
+import { ApiError, call, hasKey, keepKey } from "./api.js";
 import { PlanPicker } from "./plan_picker.js";
 
 /**
@@ -26,6 +26,7 @@ const send = byId("send", HTMLButtonElement);
 const stop = byId("stop", HTMLButtonElement);
 const compare = byId("compare", HTMLButtonElement);
 const dialog = byId("key-dialog", HTMLDialogElement);
+const keyNote = byId("key-note", HTMLElement);
 const keyField = byId("key", HTMLInputElement);
 
 /** A plan's column: what it was asked and what it answered. */
@@ -81,6 +82,9 @@ function fail(error) {
   if (error instanceof ApiError && error.status === 401) {
     if (!dialog.open) {
       keyField.value = "";
+      keyNote.textContent = hasKey()
+        ? "The server does not take the key that was given."
+        : "It is kept until this tab is closed.";
       dialog.showModal();
     }
   } else {
@@ -278,12 +282,12 @@ message.addEventListener("keydown", (event) => {
   byId("composer", HTMLFormElement).requestSubmit();
 });
 stop.addEventListener("click", () => running?.abort());
-addEventListener("keydown", (event) => {
+document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   running?.abort();
   for (const menu of document.querySelectorAll("details.menu")) menu.removeAttribute("open");
 });
-addEventListener("pointerdown", (event) => {
+document.addEventListener("pointerdown", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (event.target instanceof Node && !menu.contains(event.target)) menu.removeAttribute("open");
   }
@@ -305,7 +309,10 @@ for (const form of document.querySelectorAll("form")) {
 byId("key-form", HTMLFormElement).addEventListener("submit", () => {
   keepKey(keyField.value);
   dialog.close();
-  start().catch(fail);
+  if (send.disabled) start().catch(fail);
+});
+dialog.addEventListener("cancel", () => {
+  if (send.disabled) say("This server asks for a key: reload the page to give it one", true);
 });
 
 arrange();
