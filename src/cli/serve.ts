@@ -1,6 +1,7 @@
 import { expandPlan, readPlan } from "../plan/mod.ts";
 import { parseAliases } from "../server/from_environment.ts";
 import { serve as listen, type ServeOptions } from "../server/mod.ts";
+import { DEFAULT_DRAIN_SECONDS, DEFAULT_PARALLEL } from "../server/options.ts";
 import { environment } from "./environment.ts";
 import { asUsage, Failure, UsageError } from "./errors.ts";
 import type { FlagId } from "./flags.ts";
@@ -72,7 +73,8 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     const worker = queue.startRunpodQueue({
       settings: runpod,
       fetch: (request) => server.fetch(request),
-      slots: options.nParallel,
+      slots: options.nParallel ?? DEFAULT_PARALLEL,
+      graceMs: 1000 * (options.drainTimeout ?? DEFAULT_DRAIN_SECONDS),
       apiKey: options.apiKeys?.[0],
       log: (line) => shell.err(`${line}\n`),
     });

@@ -110,6 +110,11 @@ const NAMES = namesOf<ServerOptions>({
 /** Options of {@linkcode serve} that {@linkcode createServer} does not have. */
 export const SERVE_NAMES: readonly string[] = ["host", "port", "allowedHosts"];
 
+/** Requests that run at once on one plan, unless an option says otherwise. */
+export const DEFAULT_PARALLEL = 4;
+/** Seconds that requests have to end at the end, unless an option says otherwise. */
+export const DEFAULT_DRAIN_SECONDS = 7;
+
 /** Seconds that a timer can count. */
 const MAX_SECONDS = 2 ** 31 / 1000 - 1;
 
@@ -168,13 +173,13 @@ export function settings(options: ServerOptions): Settings {
     ...options,
     strictModels: options.strictModels ?? false,
     maxContexts: whole("maxContexts", 4, 1, 64),
-    nParallel: whole("nParallel", 4, 1, 256),
+    nParallel: whole("nParallel", DEFAULT_PARALLEL, 1, 256),
     maxQueue: whole("maxQueue", 64, 0, 2000),
     maxBodyBytes: whole("maxBodyBytes", 16 << 20, 1),
     bodyTimeout: seconds("bodyTimeout", 30),
     requestTimeout: seconds("requestTimeout", 3600),
     readTimeout: seconds("readTimeout", 60),
-    drainTimeout: seconds("drainTimeout", 7),
+    drainTimeout: seconds("drainTimeout", DEFAULT_DRAIN_SECONDS),
     page: options.page ?? true,
   };
 }

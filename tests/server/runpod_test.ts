@@ -211,6 +211,17 @@ test("serve --runpod-queue: parts that the host did not take are in the result",
   );
 });
 
+Deno.test("serve --runpod-queue takes as many jobs at once as the server has slots", async () => {
+  await using host = new ControlPlane();
+  await using child = await startChild({ runpodQueue: true, nParallel: undefined }, {
+    env: host.env,
+  });
+  await host.until("a request for jobs", () => host.takes.length > 0);
+  const { total_slots } = await (await fetch(`${child.origin}/props`)).json();
+  assertEquals([host.takes[0]!.count, total_slots], [4, 4]);
+  assertEquals((await child.stop()).code, 0);
+});
+
 Deno.test("serve --runpod-queue: SIGTERM lets a job end, takes no other, and ends with 0", async () => {
   await using host = new ControlPlane();
   await using child = await startChild({ runpodQueue: true, nParallel: 1 }, { env: host.env });
@@ -231,7 +242,7 @@ Deno.test("serve --runpod-queue: SIGTERM gives back a job that would take too lo
     { runpodQueue: true, nParallel: 1, drainTimeout: 0.3 },
     { env: host.env },
   );
-  const id = host.submit({ ...endless, max_tokens: 1000, prompt: "a" });
+  const id = host.submit(endless);
   await host.until("parts", () => host.jobs.get(id)!.parts.length >= 1);
   const { code } = await child.stop("SIGTERM");
   assertEquals(code, 0);
