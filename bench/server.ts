@@ -388,6 +388,7 @@ for (const work of works) {
 
 interface MemoryRun {
   variant: string;
+  minutes: number;
   clients: number;
   requests: number;
   perSecond: number;
@@ -405,27 +406,32 @@ function slope(y: readonly number[]): number {
   return 60 * above / x.reduce((sum, xi) => sum + (xi - mx) ** 2, 0);
 }
 
+/** Minutes that the others' memory is watched at most: long enough to see their level. */
+const PEER_MINUTES = 2;
+
 const memory: MemoryRun[] = [];
 if (MINUTES > 0 && Deno.build.os === "linux") {
   const work = works[0]!;
   const clients = CLIENTS.at(-1)!;
   for (const variant of VARIANTS) {
-    const plans = variant.name === "ours" ? work.plans : ["none"];
+    const ours = variant.name === "ours";
+    const plans = ours ? work.plans : ["none"];
+    const minutes = ours ? MINUTES : Math.min(MINUTES, PEER_MINUTES);
     await using running = await start(variant, work.path);
     await warm(running, work, plans);
     const samples: number[] = [];
     const timer = setInterval(() => samples.push(resident(running.pid)), 1000);
-    console.error(`memory: ${variant.name} for ${MINUTES} minutes`);
+    console.error(`memory: ${variant.name} for ${minutes} minutes`);
     try {
       const sample = await load(
         running,
         work,
         clients,
         plans,
-        MINUTES * 60,
+        minutes * 60,
         (request) => request % 10 === 9,
       );
-      memory.push({ variant: variant.name, clients, resident: samples, ...sample });
+      memory.push({ variant: variant.name, minutes, clients, resident: samples, ...sample });
     } finally {
       clearInterval(timer);
     }
@@ -436,7 +442,7 @@ if (MINUTES > 0 && Deno.build.os === "linux") {
   const mean = (x: readonly number[]) => x.reduce((a, b) => a + b, 0) / x.length;
   report.add("## Memory");
   report.add(
-    `${clients} clients on the ${work.model} model for ${MINUTES} minutes each; ours with four plans; one request in ` +
+    `${clients} clients on the ${work.model} model; ours with four plans; one request in ` +
       "ten is dropped by its client after two tokens. Megabytes that the process holds (resident), one sample a " +
       "second: means of the first, fifth and last tenth of the time, the greatest, and the slope over the last half.",
   );
@@ -460,6 +466,7 @@ if (MINUTES > 0 && Deno.build.os === "linux") {
         y.slice(Math.floor(i * y.length / 10), Math.max(1, Math.ceil((i + 1) * y.length / 10)));
       return [
         run.variant,
+        String(run.minutes),
         String(run.requests),
         run.perSecond.toFixed(1),
         run.fairness.toFixed(3),
