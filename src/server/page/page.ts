@@ -3,7 +3,7 @@ import css from "./page.css" with { type: "text" };
 import answer from "./answer.js" with { type: "text" };
 import api from "./api.js" with { type: "text" };
 import layerBar from "./layer_bar.js" with { type: "text" };
-import page_ from "./page.js" with { type: "text" };
+import main from "./page.js" with { type: "text" };
 import planPicker from "./plan_picker.js" with { type: "text" };
 import plans from "./plans.js" with { type: "text" };
 
@@ -15,7 +15,7 @@ const FILES = new Map<string, [type: string, text: string]>([
     answer,
     api,
     layer_bar: layerBar,
-    page: page_,
+    page: main,
     plan_picker: planPicker,
     plans,
   }).map(([name, text]): [string, [string, string]] => [
