@@ -122,7 +122,7 @@ export class LayerBar {
   #rebuild(n) {
     this.#n = n;
     const edge = edgeOf(n);
-    this.row.style.setProperty("--gap", n > 64 ? "0.5px" : n > 32 ? "1px" : "2px");
+    this.row.style.setProperty("--gap", n > 64 ? "0px" : n > 32 ? "1px" : "2px");
     this.#cells = Array.from({ length: n }, (_, il) => {
       const cell = document.createElement("i");
       cell.classList.toggle("edge", il < edge || il >= n - edge);
