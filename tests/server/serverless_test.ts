@@ -224,6 +224,16 @@ async function imageFiles(to: string): Promise<void> {
       if (!(error instanceof Deno.errors.NotFound) || line !== "!gpu") throw error;
     });
   }
+  const pruning =
+    DOCKERFILE.find(([name, rest]) => name === "RUN" && rest.includes("prune_lock"))![1];
+  const [program, ...args] = pruning.split(" && ")[0]!.split(" ");
+  assertEquals(program, "deno");
+  assertEquals((await new Deno.Command(Deno.execPath(), { args, cwd: to }).output()).code, 0);
+  const { specifiers } = JSON.parse(await Deno.readTextFile(`${to}/deno.lock`));
+  assertEquals(
+    Object.keys(specifiers).map((name) => name.replace(/@[^@]*$/, "")),
+    ["npm:@huggingface/gguf"],
+  );
   await Deno.mkdir(`${to}/wasm/dist`, { recursive: true });
   for (const name of ["build.json", "rys.js", "rys.wasm"]) {
     await Deno.copyFile(inRepo(`wasm/dist/${name}`), `${to}/wasm/dist/${name}`);
