@@ -69,8 +69,17 @@ export function markAnswer(answer: unknown, what: Ran): void {
 function mark(object: Json, what: Ran): void {
   if (typeof object.model === "string") object.model = what.name;
   if ("system_fingerprint" in object) object.system_fingerprint = what.fingerprint;
+  if (object.type === "message") nameStop(object);
+  if (object.type === "message_delta" && isObject(object.delta)) nameStop(object.delta);
   if (isObject(object.__verbose)) mark(object.__verbose, what);
   if (isObject(object.generation_settings)) delete object.generation_settings.lora_path;
+}
+
+/** Anthropic's reason for an end by a stop string; upstream gives the string, and the reason of an ordinary end. */
+function nameStop(message: Json): void {
+  if (typeof message.stop_sequence === "string" && message.stop_reason === "end_turn") {
+    message.stop_reason = "stop_sequence";
+  }
 }
 
 /** Whether an event of a stream ends it, or one of its choices. */

@@ -4,6 +4,7 @@ import { cleanError, eventMarker, markAnswer, type Ran, ran } from "./answer.ts"
 import { ApiError, ClientGone, toApiError, unavailable } from "./api_error.ts";
 import { ApiKeys } from "./api_keys.ts";
 import { checkBody, checkTexts } from "./check_body.ts";
+import { checkShape, chooseTool } from "./check_shape.ts";
 import { Cors } from "./cors.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
 import { type Host, loadHost, modelName } from "./model_host.ts";
@@ -530,6 +531,8 @@ class Server implements RysServer {
     if (route.kind === "control") return await this.#control(host, rest, job);
     if (route.kind === "embed" || route.kind === "rerank") checkTexts(rest, facts);
     else checkBody(rest, facts);
+    checkShape(route.path, rest);
+    chooseTool(rest);
     if (route.kind === "ask") {
       return await this.#ask(host, named, route.path, rest, job, (answer) => {
         if (route.path !== "/tokenize" && route.path !== "/detokenize") {

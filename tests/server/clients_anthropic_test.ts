@@ -126,6 +126,9 @@ test("Anthropic client: max_tokens and stop_sequences end a message, and it says
   });
   assertEquals(text(stopped), "The capital of France");
   assertEquals([stopped.stop_reason, stopped.stop_sequence], ["stop_sequence", " is Par"]);
+  const streamed = await client(origin).messages.stream({ ...capital, stop_sequences: [" is Par"] })
+    .finalMessage();
+  assertEquals([streamed.stop_reason, streamed.stop_sequence], ["stop_sequence", " is Par"]);
 });
 
 test("Anthropic client: tokens are counted as a message counts them", async (origin) => {
@@ -180,6 +183,9 @@ test("Anthropic client: wrong requests and plans are BadRequestErrors", async (o
     { ...capital, messages: undefined },
     { ...capital, messages: [{ role: "user", content: 7 }] },
     { ...capital, system: 7 },
+    { ...capital, tools: 7 },
+    { ...capital, tools: [{}] },
+    { ...capital, tool_choice: { type: "tool", name: "missing" } },
     { ...capital, temperature: "hot" },
     { ...capital, max_tokens: "many" },
   ];

@@ -100,7 +100,7 @@ test("OpenAI client: the stream helper gathers the answer", async (origin) => {
 });
 
 test("OpenAI client: several choices, each with its index", async (origin) => {
-  const { choices, usage } = await client(origin).chat.completions.create({
+  const { choices } = await client(origin).chat.completions.create({
     model: "demo",
     messages: ask("Tell me a story about a fox."),
     n: 2,
@@ -109,7 +109,6 @@ test("OpenAI client: several choices, each with its index", async (origin) => {
   });
   assertEquals(choices.map(({ index }) => index), [0, 1]);
   assertEquals(choices.map(({ finish_reason }) => finish_reason), ["length", "length"]);
-  assertEquals(usage!.completion_tokens, 24);
 });
 
 test("OpenAI client: a seed repeats an answer, another gives another", async (origin) => {
@@ -419,7 +418,16 @@ test("OpenAI client: requests that make no sense are BadRequestErrors", async (o
     { messages: ask("a"), stop: 7 },
     { messages: ask("a"), model: 7 },
     { messages: ask("a"), logprobs: true, top_logprobs: 3, stream: "yes" },
+    { messages: ask("a"), logit_bias: "x" },
     { messages: ask("a"), tools: "add" },
+    { messages: ask("a"), tools: [{}] },
+    { messages: ask("a"), tools: [7] },
+    { messages: ask("a"), tools: [{ type: "function" }] },
+    { messages: ask("a"), tools: [{ type: "function", function: 7 }] },
+    { messages: ask("a"), tool_choice: 7 },
+    { messages: ask("a"), tool_choice: "sometimes" },
+    { messages: ask("a"), tool_choice: { type: "function" } },
+    { messages: ask("a"), tool_choice: { type: "function", function: { name: "add" } } },
   ];
   for (const body of bodies) {
     const error = await assertRejects(
@@ -431,10 +439,12 @@ test("OpenAI client: requests that make no sense are BadRequestErrors", async (o
     assertEquals([error.status, JSON.stringify(body)], [400, JSON.stringify(body)]);
     assert(error instanceof OpenAI.BadRequestError);
   }
-  await assertRejects(
-    () => client(origin).embeddings.create({ model: "demo", input: [] }),
-    OpenAI.BadRequestError,
-  );
+  for (
+    const [path, input] of [["/embeddings", []], ["/embeddings", 7], ["/responses", []]] as const
+  ) {
+    const body = { model: "demo", input };
+    await assertRejects(() => client(origin).post(path, { body }), OpenAI.BadRequestError);
+  }
 });
 
 test("OpenAI client: a prompt that does not fit is a BadRequestError with both numbers", async (origin) => {
