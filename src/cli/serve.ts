@@ -1,6 +1,7 @@
 import { expandPlan, readPlan } from "../plan/mod.ts";
 import { parseAliases } from "../server/from_environment.ts";
 import { serve as listen, type ServeOptions } from "../server/mod.ts";
+import { serverOptions } from "../server/options.ts";
 import { DEFAULT_DRAIN_SECONDS, DEFAULT_PARALLEL } from "../server/options.ts";
 import { environment } from "./environment.ts";
 import { asUsage, Failure, UsageError } from "./errors.ts";
@@ -40,6 +41,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     if (plan !== undefined) asUsage(`${flags.name("alias")} ${name}`, () => readPlan(plan));
   }
   const options = await serveOptions(flags, shell, path, spec, aliases);
+  asUsage("", () => serverOptions(options));
   await checkModel(flags, path, spec, aliases);
   const queue = flags.on("runpodQueue") ? await import("../server/queue/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));

@@ -86,7 +86,7 @@ export function withoutPlaces(message: string): string {
   return message
     .replaceAll(/\bfile:\/\/\S+/g, "(file)")
     .replaceAll(
-      /(?<![\w.:/-])(?:\/|\.{1,2}\/|[A-Za-z]:\\)[\w.@+~-]+(?:[/\\][\w.@+~-]+)+(?::\d+(?::\d+)?)?/g,
+      /(?<![\w.:/#-])(?:\/|\.{1,2}\/|[A-Za-z]:\\)[\w.@+~-]+(?:[/\\][\w.@+~-]+)+(?::\d+(?::\d+)?)?/g,
       "(file)",
     )
     .replaceAll(/\b[\w-]+\.(?:cpp|hpp|cc|c|h|ts|js|mjs|wasm):\d+(?::\d+)?/g, "(file)");

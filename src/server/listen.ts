@@ -1,7 +1,7 @@
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { ApiError } from "./api_error.ts";
-import { SERVE_NAMES, type ServeOptions, type ServerOptions } from "./options.ts";
+import { type ServeOptions, serverOptions } from "./options.ts";
 import { createServer, type RysServer } from "./server.ts";
 
 /** A server that listens. Made by {@linkcode serve}. */
@@ -45,22 +45,16 @@ const MAX_HEADER_BYTES = 64 << 10;
  */
 export async function serve(options: ServeOptions): Promise<Serving> {
   const { host = "127.0.0.1", port = 8080, allowedHosts = [] } = options;
-  if (typeof host !== "string" || host === "") throw new TypeError("host must be an address");
-  if (!Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new RangeError(`port must be a whole number in 0..65535, not ${port}`);
-  }
-  const own = Object.fromEntries(
-    Object.entries(options).filter(([name]) => !SERVE_NAMES.includes(name)),
-  ) as unknown as ServerOptions;
+  const own = serverOptions(options);
   const guard = hostGuard(host, allowedHosts, (options.apiKeys ?? []).length > 0);
-  let server: RysServer | undefined;
+  const made: { server?: RysServer } = {}; // a request may come before the server is made
   const http = createHttp({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_MS,
     requestTimeout: 0, // bodies are timed where they are read
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 1000,
-  }, (request, response) => void answer(server, guard, request, response));
+  }, (request, response) => void answer(made.server, guard, request, response));
   http.maxConnections = MAX_CONNECTIONS;
   http.on("clientError", (error: Error & { code?: string }, socket) => {
     if (!socket.writable) return void socket.destroy();
@@ -75,30 +69,25 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     http.once("error", (error) => reject(listenError(error, host, port)));
     http.listen({ host, port, backlog: 512 }, () => resolve());
   });
-  try {
-    server = createServer(own);
-  } catch (error) {
-    http.close();
-    throw error;
-  }
+  http.on("error", () => {}); // a connection that cannot be taken, e.g. as there are too many files, is its client's loss
+  const server = made.server = createServer(own);
   const address = http.address() as { address: string; port: number };
   const shown = address.address === "0.0.0.0" || address.address === "::"
     ? "localhost"
     : address.address.includes(":")
     ? `[${address.address}]`
     : address.address;
-  const made = server;
   let closing: Promise<void> | undefined;
   const close = () =>
     closing ??= (async () => {
       const closed = new Promise<void>((resolve) => http.close(() => resolve()));
       http.closeIdleConnections();
-      await made.close();
+      await server.close();
       http.closeAllConnections();
       await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 200))]);
     })();
   return {
-    server: made,
+    server,
     hostname: address.address,
     port: address.port,
     url: `http://${shown}:${address.port}`,

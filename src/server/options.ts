@@ -108,7 +108,27 @@ const NAMES = namesOf<ServerOptions>({
 });
 
 /** Options of {@linkcode serve} that {@linkcode createServer} does not have. */
-export const SERVE_NAMES: readonly string[] = ["host", "port", "allowedHosts"];
+const SERVE_NAMES: readonly string[] = ["host", "port", "allowedHosts"];
+
+/**
+ * The server's own part of the options of {@linkcode serve}, after all of them were checked.
+ *
+ * @param options What the caller gave.
+ * @throws {TypeError | RangeError} If one is wrong.
+ */
+export function serverOptions(options: ServeOptions): ServerOptions {
+  const { host, port, allowedHosts } = options;
+  if (host !== undefined && (typeof host !== "string" || host === "")) {
+    throw new TypeError("host must be an address");
+  }
+  if (port !== undefined) wholeNumber("port", port, 0, 65535);
+  if (allowedHosts !== undefined) listOfText("allowedHosts", allowedHosts);
+  const own = Object.fromEntries(
+    Object.entries(options).filter(([name]) => !SERVE_NAMES.includes(name)),
+  ) as unknown as ServerOptions;
+  settings(own);
+  return own;
+}
 
 /** Requests that run at once on one plan, unless an option says otherwise. */
 export const DEFAULT_PARALLEL = 4;
