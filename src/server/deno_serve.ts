@@ -12,13 +12,14 @@ function theServer(): RysServer {
 }
 
 /** What `deno serve` runs: a server whose options stand in the environment; see {@linkcode fromEnvironment}. */
-interface DenoServe {
+export interface DenoServe {
   /** Answers a request. */
   fetch(request: Request, info?: FetchInfo): Promise<Response>;
   /** Begins to load the model. */
   onListen(address: unknown): void;
 }
 
+/** The server that `deno serve` runs. */
 const handler: DenoServe = {
   fetch: (request, info) => theServer().fetch(request, info),
   onListen() {

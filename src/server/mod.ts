@@ -25,10 +25,10 @@
  * @module
  */
 
-export { createServer, type RysServer, type ServerState } from "./server.ts";
+export { createServer, type FetchInfo, type RysServer, type ServerState } from "./server.ts";
 export { serve, type Serving } from "./listen.ts";
 export type { ServeOptions, ServerOptions } from "./options.ts";
-export { default } from "./deno_serve.ts";
+export { default, type DenoServe } from "./deno_serve.ts";
 export { serverArgs, type ServerArgsOptions } from "./args.ts";
 export {
   type QueueReport,
