@@ -42,9 +42,15 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   }
   const options = await serveOptions(flags, shell, path, spec, aliases);
   asUsage("", () => serverOptions(options));
-  await checkModel(flags, path, spec, aliases);
   const queue = flags.on("runpodQueue") ? await import("../server/queue/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
+  const unhealthy = async (error: unknown): Promise<never> => {
+    if (queue && runpod) {
+      await queue.reportUnhealthy(runpod, "model", error instanceof Error ? error.message : "");
+    }
+    throw error;
+  };
+  await checkModel(flags, path, spec, aliases).catch(unhealthy);
 
   await using serving = await listen(options);
   const { server } = serving;
@@ -66,10 +72,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   try {
     await Promise.race([server.ready, stopped.promise]);
   } catch (error) {
-    if (queue && runpod) {
-      await queue.reportUnhealthy(runpod, "model", error instanceof Error ? error.message : "");
-    }
-    throw error;
+    await unhealthy(error);
   }
   if (queue && runpod && !stopping) {
     const worker = queue.startRunpodQueue({

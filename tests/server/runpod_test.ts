@@ -251,6 +251,35 @@ Deno.test("serve --runpod-queue: SIGTERM gives back a job that would take too lo
   assertEquals(host.violations, []);
 });
 
+Deno.test("serve --runpod-queue tells the host of a model that cannot be loaded, and ends with 1", async () => {
+  await using host = new ControlPlane();
+  const model = await Deno.makeTempFile({ suffix: ".gguf" });
+  try {
+    // Whole as far as its header goes, but without most of its weights.
+    const bytes = await Deno.readFile(inRepo("models/demo.gguf"));
+    for (const content of [bytes.slice(0, bytes.length / 2), new TextEncoder().encode("<html>")]) {
+      await Deno.writeFile(model, content);
+      host.pings.length = 0;
+      const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: [
+          ...["run", "-A", "--no-check", "--config", inRepo("deno.json"), inRepo("mod.ts")],
+          ...["serve", "-m", model, "--port", "0", "--runpod-queue"],
+        ],
+        env: { ...host.env, HOST: "127.0.0.1" },
+        stdin: "null",
+      }).output();
+      assertEquals(code, 1, new TextDecoder().decode(stderr));
+      const { query } = host.pings.find(({ query }) => query.has("status"))!;
+      assertEquals([query.get("status"), query.get("check")], ["unhealthy", "model"]);
+      assert(query.get("reason")!.length > 10);
+    }
+    assertEquals(host.violations, []);
+    assertEquals(host.takes, []);
+  } finally {
+    await Deno.remove(model);
+  }
+});
+
 Deno.test("serve --runpod-queue without the host's variables is wrong usage that names one", async () => {
   const { code, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
