@@ -163,6 +163,7 @@ export class PlanPool {
     try {
       entry.waiting++;
       const context = await untilAborted(entry.ready, signal);
+      signal?.throwIfAborted(); // what comes after it hears no abort that was before
       if (slot) await entry.gate.enter(signal);
       if (signal?.aborted) {
         if (slot) entry.gate.leave();
@@ -374,6 +375,7 @@ function refusal(error: unknown, plan: EffectivePlan): unknown {
 /** A promise's value, unless the signal aborts first. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return await promise;
+  signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason);
   signal.addEventListener("abort", abort, { once: true });

@@ -1,4 +1,34 @@
-import { ApiError, ClientGone } from "./api_error.ts";
+import { ApiError, ClientGone, unavailable } from "./api_error.ts";
+
+/** Bytes that bodies of all requests under way may take. */
+export class BodyBudget {
+  #left: number;
+
+  /** @param bytes How many. */
+  constructor(bytes: number) {
+    this.#left = bytes;
+  }
+
+  /**
+   * Takes bytes; {@linkcode BodyBudget.give} gives them back.
+   *
+   * @throws {ApiError} 503 if there are not so many.
+   */
+  take(bytes: number): void {
+    if (bytes > this.#left) {
+      throw unavailable(
+        "The bodies of other requests fill the memory for them; try again later",
+        5,
+      );
+    }
+    this.#left -= bytes;
+  }
+
+  /** Gives bytes back. */
+  give(bytes: number): void {
+    this.#left += bytes;
+  }
+}
 
 /** Levels of objects and lists in a body; what reads them on the other side recurses. */
 const MAX_DEPTH = 256;
@@ -9,14 +39,16 @@ const MAX_DEPTH = 256;
  * @param request The request.
  * @param maxBytes Bytes at most.
  * @param seconds Seconds that it may take.
+ * @param take Told of bytes that came; throws where there are too many in all.
  * @throws {ApiError} If it is too large, too slow, or no JSON object.
  */
 export async function readJson(
   request: Request,
   maxBytes: number,
   seconds: number,
+  take: (bytes: number) => void = () => {},
 ): Promise<Record<string, unknown>> {
-  const text = new TextDecoder().decode(await readBytes(request, maxBytes, seconds));
+  const text = new TextDecoder().decode(await readBytes(request, maxBytes, seconds, take));
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -37,6 +69,7 @@ async function readBytes(
   request: Request,
   maxBytes: number,
   seconds: number,
+  take: (bytes: number) => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const tooLarge = () => new ApiError(413, `The body is larger than ${maxBytes} bytes`);
   if (Number(request.headers.get("content-length")) > maxBytes) throw tooLarge();
@@ -57,6 +90,7 @@ async function readBytes(
       if (done) break;
       n += value.length;
       if (n > maxBytes) throw tooLarge();
+      take(value.length);
       parts.push(value);
     }
   } catch (error) {

@@ -13,7 +13,7 @@ import { Outgoing } from "./outgoing.ts";
 import { page } from "./page/page.ts";
 import type { NamedPlan } from "./plan_choice.ts";
 import type { ContextKind, Lease } from "./plan_pool.ts";
-import { readJson } from "./read_body.ts";
+import { BodyBudget, readJson } from "./read_body.ts";
 import { findRoute, PATHS, type Route } from "./routes.ts";
 import { VERSION } from "./version.ts";
 
@@ -86,8 +86,12 @@ const MAX_URL = 8192;
 const MAX_HEADERS = 64 << 10;
 /** Times in a row that loading the model again is tried. */
 const MAX_RELOADS = 3;
+/** Bytes of the bodies of all requests under way. */
+const MAX_BODIES = 256 << 20;
 /** What is left after `drainTimeout` to stop what still runs, in milliseconds. */
 const STOP_MS = 1000;
+/** How long freeing the model is waited for, in milliseconds. */
+const FREE_MS = 1500;
 
 const json = (value: unknown, status = 200, headers: Record<string, string> = {}) =>
   Response.json(value, { status, headers });
@@ -108,6 +112,7 @@ class Server implements RysServer {
   };
   /** Aborted when requests have had their time to end. */
   readonly #stop = new AbortController();
+  readonly #bodies: BodyBudget;
   readonly #startedAt = performance.now();
   #state: ServerState = "loading";
   #host: Host | undefined;
@@ -120,6 +125,7 @@ class Server implements RysServer {
   constructor(of: Settings) {
     this.#settings = of;
     this.#keys = new ApiKeys(of.apiKeys ?? []);
+    this.#bodies = new BodyBudget(Math.max(MAX_BODIES, of.maxBodyBytes));
     this.#cors = new Cors(of.cors ?? false);
     this.ready = this.#load();
     this.ready.catch(() => {});
@@ -306,6 +312,7 @@ class Server implements RysServer {
     this.#ready(); // before the body is read
     this.#counts.requests++;
     const job = new Job(request.signal, this.#stop.signal, this.#settings.requestTimeout, () => {
+      this.#bodies.give(job.bytes);
       this.#inFlight--;
       if (this.#inFlight === 0) this.#idle?.();
     });
@@ -347,6 +354,10 @@ class Server implements RysServer {
           request,
           this.#settings.maxBodyBytes,
           this.#settings.bodyTimeout,
+          (bytes) => {
+            this.#bodies.take(bytes);
+            job.bytes += bytes;
+          },
         );
         job.signal.throwIfAborted();
         return await this.#post(this.#ready(), route, body, job, hand);
@@ -653,7 +664,7 @@ class Server implements RysServer {
       await this.#loading?.catch(() => {});
       const host = this.#host;
       this.#host = undefined;
-      if (host) await this.#free(host);
+      if (host) await within(FREE_MS, this.#free(host));
       this.#state = "closed";
     })();
   }
@@ -677,6 +688,8 @@ class Server implements RysServer {
 
 /** What one request holds while it is answered: its signal, its time, its place among those in flight. */
 class Job {
+  /** Bytes of its body. */
+  bytes = 0;
   readonly #abort = new AbortController();
   readonly #client: AbortSignal;
   readonly #server: AbortSignal;
@@ -724,6 +737,14 @@ class Job {
     this.#onEnd?.();
     this.#onEnd = undefined;
   }
+}
+
+/** Waits for a promise, but no longer than so many milliseconds. */
+async function within(ms: number, promise: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => timer = setTimeout(resolve, ms));
+  await Promise.race([promise.catch(() => {}), late]);
+  clearTimeout(timer);
 }
 
 function checkHead(request: Request): void {

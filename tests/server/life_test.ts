@@ -94,7 +94,7 @@ plainTest("a model that was given loaded stays the caller's", async () => {
 });
 
 plainTest("close() lets what runs end, and takes nothing new", async () => {
-  const server = createServer(SMALL);
+  const server = createServer({ ...SMALL, drainTimeout: 100 });
   await server.ready;
   const running = send(server, "/completion", { ...ENDLESS, n_predict: 60, stream: true });
   const response = await running;

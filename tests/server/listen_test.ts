@@ -185,16 +185,20 @@ Deno.test("hostGuard() lets all names in where a key is asked for, or others can
   assertEquals(hostGuard("127.0.0.1", [], false)("evil.example"), false);
 });
 
-test("close() ends idle connections and lets streams end", {}, async (serving) => {
-  const idle = await Deno.connect({ hostname: "127.0.0.1", port: serving.port });
-  const streamed = await fetch(`${serving.url}/completion`, {
-    method: "POST",
-    body: JSON.stringify({ ...ENDLESS, n_predict: 40, stream: true }),
-  });
-  const read = streamed.text();
-  await serving.close();
-  assert((await read).includes('"tokens_predicted":40'));
-  assertEquals(await idle.read(new Uint8Array(1)).catch(() => null), null);
-  idle.close();
-  await assertRejects(() => fetch(`${serving.url}/health`));
-});
+test(
+  "close() ends idle connections and lets streams end",
+  { drainTimeout: 100 },
+  async (serving) => {
+    const idle = await Deno.connect({ hostname: "127.0.0.1", port: serving.port });
+    const streamed = await fetch(`${serving.url}/completion`, {
+      method: "POST",
+      body: JSON.stringify({ ...ENDLESS, n_predict: 40, stream: true }),
+    });
+    const read = streamed.text();
+    await serving.close();
+    assert((await read).includes('"tokens_predicted":40'));
+    assertEquals(await idle.read(new Uint8Array(1)).catch(() => null), null);
+    idle.close();
+    await assertRejects(() => fetch(`${serving.url}/health`));
+  },
+);

@@ -41,6 +41,8 @@ async function running(
     return text;
   })();
   const out = new Response(child.stdout).text();
+  let ended = false;
+  child.status.then(() => ended = true);
   const ask = (path: string, body?: unknown, headers: Record<string, string> = {}) =>
     fetch(url + path, {
       headers,
@@ -55,6 +57,7 @@ async function running(
     await until("it listens", async () => {
       const health = await ask("/health").catch(() => undefined);
       await health?.body?.cancel();
+      if (ended) throw new Error("it ended before it listened");
       return health !== undefined && (options.isReady === false || health.status === 200);
     });
     await use({ url, child, err, ask, stop });
@@ -111,7 +114,7 @@ Deno.test("serve runs with the narrowest permissions", async () => {
 });
 
 Deno.test("SIGTERM lets a stream end, takes nothing new, and exits with 0", async () => {
-  await running([], {}, async ({ ask, stop, child }) => {
+  await running(["--drain-timeout", "100"], {}, async ({ ask, stop, child }) => {
     const response = await ask("/completion", { ...ENDLESS, n_predict: 40, stream: true });
     const ended = stop();
     const text = await response.text();
