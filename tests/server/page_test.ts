@@ -18,11 +18,40 @@ interface Scene {
   url: string;
 }
 
-/** A test with the page open; it fails too if the page complains on the console. */
+/** A server that listens. */
+async function listen(options: Partial<ServerOptions>) {
+  await using stack = new AsyncDisposableStack();
+  const server = stack.use(createServer({ model: MODEL, nCtx: 2048, ...options }));
+  const listener = stack.use(Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    (request, info) => server.fetch(request, info),
+  ));
+  const url = `http://127.0.0.1:${listener.addr.port}/`;
+  const owned = stack.move();
+  return { server, url, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+// One browser for all, and one server for those that ask for nothing special.
+let browser: Browser;
+let plain: Awaited<ReturnType<typeof listen>>;
+if (chromium) {
+  Deno.test.beforeAll(async () => {
+    browser = await Browser.start(chromium);
+    plain = await listen({});
+    await plain.server.ready;
+  });
+  Deno.test.afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await plain[Symbol.asyncDispose]();
+  });
+}
+
+/** A test with the page open anew; it fails too if the page complains on the console. */
 function onPage(
   name: string,
   test: (scene: Scene) => Promise<void>,
-  { options = {}, expected = [], ready = true, cold = false }: {
+  { options, expected = [], ready = true, cold = false }: {
+    /** Of a server of the test's own. */
     options?: Partial<ServerOptions>;
     /** Complaints that belong to the test. */
     expected?: RegExp[];
@@ -35,15 +64,14 @@ function onPage(
   Deno.test({
     name,
     ignore: !chromium,
+    // The browser's socket outlives a test.
+    sanitizeOps: false,
+    sanitizeResources: false,
     fn: async () => {
-      await using browser = await Browser.start(chromium!);
-      await using server = createServer({ model: MODEL, nCtx: 2048, ...options });
-      await using listener = Deno.serve(
-        { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-        (request, info) => server.fetch(request, info),
-      );
+      await using own = options || cold ? await listen(options ?? {}) : undefined;
+      const { server, url } = own ?? plain;
       if (!cold) await server.ready;
-      const url = `http://127.0.0.1:${listener.addr.port}/`;
+      browser.complaints.length = 0;
       await browser.look({ width: 1200, height: 800 });
       await browser.open(url);
       if (ready) await browser.until("!document.querySelector('#send').disabled");
@@ -51,6 +79,7 @@ function onPage(
       const complaints = browser.complaints.filter((text) =>
         !expected.some((pattern) => pattern.test(text))
       );
+      await browser.open("about:blank"); // a page that still waits would hold its server
       assertEquals(complaints, []);
     },
   });
@@ -461,7 +490,7 @@ onPage("page: the model's facts are shown", async ({ browser }) => {
 
 onPage(
   "page: a server with a key asks for it",
-  async ({ browser }) => {
+  async ({ browser, url }) => {
     const ready = "!document.querySelector('#send').disabled";
     await browser.until("document.querySelector('#key-dialog').open");
     await browser.type("#key", "wrong");
@@ -478,8 +507,7 @@ onPage(
     await browser.until(ready);
     assertEquals(await browser.evaluate("document.querySelector('#key-dialog').open"), false);
     assertEquals(await browser.evaluate("JSON.stringify({ ...localStorage })"), "{}");
-    await browser.evaluate("location.reload()");
-    await browser.until("document.readyState === 'complete'");
+    await browser.open(url); // the same tab
     await browser.until(ready);
     await set(browser, { "max-tokens": "4" });
     await browser.type("#message", "Hello");
