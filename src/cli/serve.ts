@@ -63,6 +63,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     stopped.resolve();
     return true;
   };
+  keepGoing(shell);
   if (!shell.quiet) shell.err(`listening on ${styles(shell.colour).bold(serving.url)}\n`);
   if (
     (options.apiKeys ?? []).length === 0 && !/^(?:127\.|::1$|localhost$)/.test(serving.hostname)
@@ -91,6 +92,16 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   }
   await serving.close();
   return 0;
+}
+
+/** One request's fault, wherever it comes up, is no reason to leave the others. */
+function keepGoing(shell: Shell): void {
+  const tell = (event: Event, error: unknown) => {
+    event.preventDefault();
+    shell.warn(`an error that nobody caught: ${error instanceof Error ? error.stack : error}`);
+  };
+  globalThis.addEventListener("error", (event) => tell(event, event.error));
+  globalThis.addEventListener("unhandledrejection", (event) => tell(event, event.reason));
 }
 
 async function serveOptions(

@@ -1,5 +1,4 @@
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
-import { Readable } from "node:stream";
 import { ApiError } from "./api_error.ts";
 import { type ServeOptions, serverOptions } from "./options.ts";
 import { createServer, type RysServer } from "./server.ts";
@@ -21,6 +20,8 @@ export interface Serving extends AsyncDisposable {
 /** Milliseconds that a request's line and headers may take; and a connection without a request. */
 const HEADERS_MS = 10_000;
 const KEEP_ALIVE_MS = 15_000;
+/** How long the rest of a body is read that was refused, so that its sender sees the answer. */
+const LINGER_MS = 5000;
 /** Connections at once. */
 const MAX_CONNECTIONS = 2048;
 const MAX_HEADER_BYTES = 64 << 10;
@@ -180,8 +181,57 @@ function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request {
     method: /^(?:CONNECT|TRACE|TRACK)$/i.test(method) ? "OPTIONS" : method,
     headers,
     signal,
-    ...hasBody ? { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array> } : {},
+    ...hasBody ? { body: bodyOf(incoming) } : {},
   });
+}
+
+/** What ends the reading of requests' bodies. */
+const discards = new WeakMap<IncomingMessage, () => void>();
+
+/** A request's body as a stream. (Deno 2.9's Readable.toWeb() throws out of an event where a body is cancelled.) */
+function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let isOpen = true;
+  discards.set(incoming, () => isOpen = false);
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start(controller) {
+      incoming.pause();
+      incoming.on("data", (chunk: Uint8Array<ArrayBuffer>) => {
+        if (!isOpen) return;
+        controller.enqueue(new Uint8Array(chunk));
+        if ((controller.desiredSize ?? 0) <= 0) incoming.pause();
+      });
+      incoming.on("end", () => {
+        if (!isOpen) return;
+        isOpen = false;
+        controller.close();
+      });
+      const cut = () => {
+        if (!isOpen) return;
+        isOpen = false;
+        controller.error(new Error("the body was cut"));
+      };
+      incoming.on("error", cut);
+      incoming.on("aborted", cut);
+      incoming.on("close", cut);
+    },
+    pull() {
+      incoming.resume();
+    },
+    cancel() {
+      isOpen = false;
+    },
+  }, { highWaterMark: 4 });
+}
+
+/** Reads what is left of a request, and ends the connection where that takes long. */
+function linger(incoming: IncomingMessage): void {
+  if (incoming.complete) return;
+  discards.get(incoming)?.(); // else a full stream would pause it again
+  const timer = setTimeout(() => incoming.socket.destroy(), LINGER_MS);
+  const done = () => clearTimeout(timer);
+  incoming.once("end", done);
+  incoming.once("close", done);
+  incoming.resume();
 }
 
 function urlOf(incoming: IncomingMessage): string {
@@ -201,8 +251,7 @@ async function send(
 ): Promise<void> {
   outgoing.statusCode = response.status === 499 ? 400 : response.status;
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
-  // What is left of a body that was refused is not read: the connection ends.
-  if (!incoming.complete) outgoing.setHeader("connection", "close");
+  linger(incoming);
   const { body } = response;
   if (body === null) {
     outgoing.end();

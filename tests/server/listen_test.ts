@@ -125,6 +125,33 @@ test(
   },
 );
 
+test("a body that is refused is answered while it still comes", {
+  maxBodyBytes: 1 << 20,
+}, async (serving) => {
+  const large = new Uint8Array(24 << 20).fill(32);
+  const pieces = () => {
+    let n = 0;
+    return new ReadableStream({
+      pull: (controller) =>
+        n++ < 300 ? controller.enqueue(new Uint8Array(1 << 16).fill(32)) : controller.close(),
+    });
+  };
+  for (let i = 0; i < 6; i++) {
+    for (
+      const [path, body, status] of [
+        ["/tokenize", large, 413],
+        ["/tokenize", pieces(), 413],
+        ["/nope", large, 404],
+        ["/nope", pieces(), 404],
+      ] as [string, BodyInit, number][]
+    ) {
+      const response = await fetch(serving.url + path, { method: "POST", body });
+      assertEquals([response.status, (await response.json()).error.code], [status, status]);
+    }
+  }
+  assertEquals((await fetch(`${serving.url}/health`)).status, 200);
+});
+
 test("bytes that are no HTTP are refused", {}, async (serving) => {
   for (
     const text of [
