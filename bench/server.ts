@@ -13,12 +13,14 @@ import { options, ratios, Report, ROOT, show, someTokens, spread, table } from "
 const asked = options("usage: deno run -A bench/server.ts [options]", 3, {
   minutes: "N  minutes of the memory run (1; 0 leaves it out)",
   seconds: "N  seconds of each measurement (15)",
+  threads:
+    "N  threads of each server (2; more than there are idle cores make llama.cpp's native threads crawl)",
   models: "A,B  of demo, smollm2 (both)",
   "llama-server":
     "PATH  llama.cpp's server (llama-server on PATH; without one its rows are left out)",
 });
 
-function number(name: "minutes" | "seconds", fallback: number): number {
+function number(name: "minutes" | "seconds" | "threads", fallback: number): number {
   const value = Number(asked.own[name] ?? fallback);
   if (Number.isFinite(value) && value >= 0) return value;
   console.error(`error: --${name} takes a number, not "${asked.own[name]}"`);
@@ -30,7 +32,7 @@ const MINUTES = number("minutes", asked.smoke ? 0.1 : 1);
 const CLIENTS = asked.smoke ? [1, 4] : [1, 4, 16];
 const SLOTS = 4;
 const N_CTX = 2048;
-const THREADS = Math.min(2, navigator.hardwareConcurrency);
+const THREADS = number("threads", Math.min(2, navigator.hardwareConcurrency));
 
 /** A model and the work that is asked of it. */
 interface Work {
@@ -386,6 +388,16 @@ for (const work of works) {
   ));
 }
 
+const settings = { slots: SLOTS, n_ctx: N_CTX, threads: THREADS, not_measured: left };
+const missing = left.length ? "Not measured: " + left.join("; ") + "." : "";
+if (missing) report.add(missing);
+await report.write({
+  seconds: SECONDS,
+  ...settings,
+  works: works.map(({ path: _, ...work }) => work),
+  results: rows,
+});
+
 interface MemoryRun {
   variant: string;
   minutes: number;
@@ -409,8 +421,12 @@ function slope(y: readonly number[]): number {
 /** Minutes that the others' memory is watched at most: long enough to see their level. */
 const PEER_MINUTES = 2;
 
-const memory: MemoryRun[] = [];
 if (MINUTES > 0 && Deno.build.os === "linux") {
+  const report = new Report("server_memory", "The server's memory over minutes", {
+    ...asked,
+    rounds: 1,
+  });
+  const memory: MemoryRun[] = [];
   const work = works[0]!;
   const clients = CLIENTS.at(-1)!;
   for (const variant of VARIANTS) {
@@ -440,7 +456,6 @@ if (MINUTES > 0 && Deno.build.os === "linux") {
   }
   const mb = (bytes: number) => (bytes / 1e6).toFixed(1);
   const mean = (x: readonly number[]) => x.reduce((a, b) => a + b, 0) / x.length;
-  report.add("## Memory");
   report.add(
     `${clients} clients on the ${work.model} model; ours with four plans; one request in ` +
       "ten is dropped by its client after two tokens. Megabytes that the process holds (resident), one sample a " +
@@ -450,6 +465,7 @@ if (MINUTES > 0 && Deno.build.os === "linux") {
     [
       ...[
         "variant",
+        "minutes",
         "requests",
         "tokens/s",
         "fairness",
@@ -476,19 +492,13 @@ if (MINUTES > 0 && Deno.build.os === "linux") {
       ];
     }),
   ));
+  if (missing) report.add(missing);
+  await report.write({
+    ...settings,
+    work: { ...work, path: undefined },
+    results: memory.map((run) => ({
+      ...run,
+      resident: run.resident.filter((_, i) => i % 10 === 0 || i === run.resident.length - 1),
+    })),
+  });
 }
-if (left.length) report.add("Not measured: " + left.join("; ") + ".");
-await report.write({
-  seconds: SECONDS,
-  minutes: MINUTES,
-  slots: SLOTS,
-  n_ctx: N_CTX,
-  threads: THREADS,
-  not_measured: left,
-  works: works.map(({ path: _, ...work }) => work),
-  results: rows,
-  memory: memory.map((run) => ({
-    ...run,
-    resident: run.resident.filter((_, i) => i % 10 === 0 || i === run.resident.length - 1),
-  })),
-});
