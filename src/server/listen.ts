@@ -147,7 +147,9 @@ async function answer(
   incoming.on("error", () => gone.abort());
   outgoing.on("error", () => gone.abort());
   try {
-    const response = !server
+    const response = /^(?:CONNECT|TRACE|TRACK)$/i.test(incoming.method ?? "")
+      ? new Response(null, { status: 405, headers: { allow: "GET, HEAD, POST, OPTIONS" } })
+      : !server
       ? new Response(null, { status: 503, headers: { "retry-after": "1" } })
       : guard(incoming.headers.host)
       ? await server.fetch(toRequest(incoming, gone.signal), {
@@ -178,7 +180,7 @@ function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request {
   const hasBody = method !== "GET" && method !== "HEAD" &&
     (headers.has("content-length") || headers.has("transfer-encoding"));
   return new Request(urlOf(incoming), {
-    method: /^(?:CONNECT|TRACE|TRACK)$/i.test(method) ? "OPTIONS" : method,
+    method,
     headers,
     signal,
     ...hasBody ? { body: bodyOf(incoming) } : {},

@@ -450,6 +450,7 @@ class Server implements RysServer {
   #facts(host: Host): Record<string, unknown> {
     const { model, plans, pool, boot } = host;
     const { plan } = plans.base;
+    const gpu = "gpu" in model.info ? model.info.gpu : null;
     return {
       version: VERSION,
       model: plans.base.name,
@@ -475,7 +476,7 @@ class Server implements RysServer {
       })),
       queued: pool.queued,
       running: pool.running,
-      device: "cpu",
+      device: gpu ? "gpu" : "cpu",
       model_bytes: model.info.modelBytes,
       boot,
       up_ms: Math.round(performance.now() - this.#startedAt),

@@ -243,7 +243,7 @@ test("a reader that is too slow is given up, and its request ends", {
 
 test(
   "an engine that ended is told to those that ran, and the model is loaded again",
-  {},
+  { nParallel: 3, nCtx: 2048 },
   async (server) => {
     const streamed = await send(server, "/completion", { ...ENDLESS, stream: true });
     const read = events(streamed);
@@ -261,7 +261,6 @@ test(
       grammar: 'root ::= "a"',
       grammar_lazy: true,
       grammar_triggers: [{ type: 99, value: "x" }],
-      id_slot: 0,
     }).catch(() => {});
     const response = await whole;
     assertEquals(server.state, "loading");
