@@ -19,11 +19,22 @@ export interface Options {
 /** The repository's root, with no slash at its end. */
 export const ROOT = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
-/** Reads the command line that all benchmarks have. */
-export function options(usage: string, rounds: number): Options {
+/**
+ * Reads the command line that all benchmarks have.
+ *
+ * @param usage The first line of the help.
+ * @param rounds Rounds where none are asked for.
+ * @param own The benchmark's own options, which take a value, and their help.
+ */
+export function options<K extends string = never>(
+  usage: string,
+  rounds: number,
+  own: Record<K, string> = {} as Record<K, string>,
+): Options & { own: Partial<Record<K, string>> } {
+  const names = Object.keys(own) as K[];
   const args = parseArgs(Deno.args, {
     boolean: ["smoke", "help"],
-    string: ["rounds", "out", "demo"],
+    string: ["rounds", "out", "demo", ...names],
     unknown: (arg) => {
       console.error(`error: unknown option ${arg}\n${usage}`);
       Deno.exit(2);
@@ -34,7 +45,9 @@ export function options(usage: string, rounds: number): Options {
   --rounds N   rounds, ${rounds} if not given
   --smoke      one short round, into the cache folder: shows that it works, measures nothing
   --out DIR    folder of the results (bench/results)
-  --demo FILE  the demo model (models/demo.gguf)`);
+  --demo FILE  the demo model (models/demo.gguf)${
+      names.map((name) => `\n  ${`--${name} ${own[name]}`}`).join("")
+    }`);
     Deno.exit(0);
   }
   const n = Number(args.rounds ?? (args.smoke ? 1 : rounds));
@@ -47,6 +60,9 @@ export function options(usage: string, rounds: number): Options {
     smoke: args.smoke,
     out: args.out ?? (args.smoke ? `${cacheDir()}/bench` : `${ROOT}/bench/results`),
     demo: args.demo ?? `${ROOT}/models/demo.gguf`,
+    own: Object.fromEntries(
+      names.flatMap((name) => args[name] === undefined ? [] : [[name, String(args[name])]]),
+    ) as Partial<Record<K, string>>,
   };
 }
 

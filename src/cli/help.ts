@@ -26,6 +26,12 @@ const ABOUT: Record<CommandName, About> = {
     text:
       `A conversation by the model's chat template. In a terminal lines can be edited and called back with the up and down keys; otherwise each line of standard input is one message. Ctrl-C stops an answer. Lines that begin with a slash are commands: /help shows them. A wrong command is told in a terminal, and the conversation goes on; in piped input it ends the program with 2. /plan changes the layer plan and goes on with the conversation.`,
   },
+  serve: {
+    line: "answer HTTP requests as llama-server does, each with the plan it names",
+    usage: "[-m FILE] [--port N] [--repeat-layers SPEC] [--alias NAME=SPEC]...",
+    text:
+      `Listens at once and loads the model meanwhile: /health is 503 until it is there. A request chooses its plan by "model" (an alias, or as in "demo@26,34") or by "repeat_layers". SIGTERM and Ctrl-C let running requests end, for --drain-timeout at most; a second one ends at once. Sampling flags give defaults that requests may change.`,
+  },
   plan: {
     line: "show, check, convert and cost a layer plan, without running a model",
     usage: "[-m FILE | --n-layer N] [--repeat-layers SPEC | --from FILE]",
@@ -73,12 +79,13 @@ ${list}
 Examples:
   ${PROGRAM} --repeat-layers 33,34
   ${PROGRAM} -m model.gguf -p "Once upon a time" -n 64 --repeat-layers 26,34
+  ${PROGRAM} serve -m model.gguf --alias deep=26,34
   ${PROGRAM} plan -m model.gguf --repeat-layers "43,45;28,34"
   ${PROGRAM} help run
 
 Flags have llama.cpp's names where llama.cpp has them. Exit codes: 0 done, 1 failed, 2 wrong usage.
---allow-read in place of -A is enough, but logits -o needs --allow-write as well, and without
---allow-env=LLAMA_ARG_REPEAT_LAYERS that variable counts as not set.
+--allow-read in place of -A is enough, but logits -o needs --allow-write as well, serve needs
+--allow-net=HOST:PORT, and a variable of the environment counts as not set without --allow-env=NAME.
 `;
 }
 

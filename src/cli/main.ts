@@ -10,6 +10,7 @@ type Command = (flags: Flags, shell: Shell) => Promise<number>;
 const LOADERS: Record<CommandName, () => Promise<Command>> = {
   run: async () => (await import("./run.ts")).run,
   chat: async () => (await import("./chat.ts")).chat,
+  serve: async () => (await import("./serve.ts")).serve,
   plan: async () => (await import("./plan.ts")).plan,
   logits: async () => (await import("./logits.ts")).logits,
   bench: async () => (await import("./bench.ts")).bench,
@@ -80,6 +81,7 @@ function listen(shell: Shell, stop: AbortController): void {
       Deno.addSignalListener(signal, () => {
         if (signal === "SIGINT" && shell.onInterrupt?.() === true) return;
         if (stop.signal.aborted) end(code);
+        if (shell.onTerminate?.() === true) return;
         stop.abort(new Interrupted(signal, code));
         Deno.unrefTimer(setTimeout(() => end(code), GRACE_MS));
       });

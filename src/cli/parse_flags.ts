@@ -75,8 +75,8 @@ function flagById(id: FlagId): Flag {
 /** Flags of llama.cpp that ask for what this version does not have, and what to say of them. */
 const ABSENT: readonly { names: readonly string[]; why: string }[] = [
   {
-    names: ["--host", "--port", "--api-key", "--api-key-file", "--path", "--webui", "--no-webui"],
-    why: "there is no server in this version; its commands are run, chat, plan, logits and bench",
+    names: ["--path", "--media-path", "--slot-save-path", "--ssl-key-file", "--ssl-cert-file"],
+    why: "the server gives out no files and keeps none; a proxy before it speaks TLS",
   },
   {
     names: [

@@ -85,7 +85,7 @@ Deno.test("parseFlags() names the nearest flag or command", () => {
   refuses(["--repaet-layers=1,2"], "--repeat-layers?");
   refuses(["--zzzzzz"], "unknown flag --zzzzzz");
   refuses(["chatt"], 'unknown command "chatt"', '"chat"');
-  refuses(["xyzzy"], 'unknown command "xyzzy"', "run, chat, plan");
+  refuses(["xyzzy"], 'unknown command "xyzzy"', "run, chat, serve, plan");
 });
 
 Deno.test("parseFlags() says where a flag of another command belongs", () => {
@@ -127,11 +127,11 @@ Deno.test("parseFlags() knows the ranges of the sampler's numbers", () => {
 });
 
 Deno.test("parseFlags() says what this version does not have", () => {
-  for (const name of ["--host", "--port"]) refuses([name, "1"], `${name}: there is no server`);
+  refuses(["serve", "--path", "x"], "--path: the server gives out no files");
   for (const name of ["-hf", "--hf-repo", "-mu", "--model-url"]) {
     refuses([name, "a/b"], `${name}: there is no download`);
   }
-  refuses(["chat", "--port=1"], "--port: there is no server");
+  refuses(["chat", "--port=1"], '--port is no flag of "chat"; it belongs to: serve');
 });
 
 Deno.test("parseFlags() keeps the topics of help", () => {

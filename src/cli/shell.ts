@@ -13,6 +13,8 @@ export interface Shell {
   quiet: boolean;
   /** Called by Ctrl-C instead of ending the program; returns false to end it after all. */
   onInterrupt: (() => boolean) | undefined;
+  /** Called by Ctrl-C and by a request to end, where the command ends by itself; returns false to end it at once. */
+  onTerminate: (() => boolean) | undefined;
   /** Called before the program ends in whatever way, to leave the terminal as it was. */
   onExit: (() => void) | undefined;
   /** Writes results to standard output. */
@@ -79,6 +81,7 @@ export function processShell(signal: AbortSignal): Shell {
     verbose: false,
     quiet: false,
     onInterrupt: undefined,
+    onTerminate: undefined,
     onExit: undefined,
     async out(data) {
       let bytes = typeof data === "string" ? encoder.encode(data) : data;

@@ -106,8 +106,8 @@ export interface EngineStartOptions {
   verbosity: number;
   /** Workers to start along with the instance. */
   threads: number;
-  /** How to look for a GPU. */
-  gpu: GpuChoice;
+  /** How to look for a GPU. Default: not at all. */
+  gpu?: GpuChoice;
   /** Receives llama.cpp's log lines; levels are ggml's (2 info, 3 warning, 4 error). */
   onLog?: (level: number, line: string) => void;
 }
@@ -166,7 +166,7 @@ export class EngineClient {
       buildId: build.id,
       verbosity: options.verbosity,
       threads: options.threads,
-      gpu: options.gpu,
+      gpu: options.gpu ?? { mode: "off" },
     });
     await client.#ready.promise;
     client.#hold();

@@ -96,6 +96,16 @@ export interface Serving {
   others: Gate;
 }
 
+/** Options of {@linkcode Context.request}. */
+export interface RequestOptions {
+  /** Stops the request. */
+  signal?: AbortSignal;
+  /** Told status and content type, before the body comes. */
+  onHead?: (status: number, contentType: string) => void;
+  /** Receives the body as it comes. */
+  onChunk?: (bytes: Uint8Array) => void;
+}
+
 /** Routes that take a slot of the context. */
 const TAKES_SLOT = /\/(completions?|responses|messages|infill|embeddings?|rerank(ing)?)$/;
 
@@ -173,7 +183,8 @@ export class Context implements AsyncDisposable {
    *
    * @param path Route, e.g. `/v1/chat/completions`, with a query if it takes one.
    * @param body The request.
-   * @param options `signal`; `onChunk` receives the body as it comes (server-sent events when `stream` is true).
+   * @param options `signal`; `onHead` is told status and content type before the body; `onChunk` receives the body as it
+   * comes (server-sent events when `stream` is true).
    * @returns Status, content type, and the body unless `onChunk` took it.
    *
    * @example OpenAI's form
@@ -194,10 +205,10 @@ export class Context implements AsyncDisposable {
   async request(
     path: string,
     body?: unknown,
-    options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void } = {},
+    options: RequestOptions = {},
   ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
     this.#check();
-    knownNames("request()", options, ["signal", "onChunk"]);
+    knownNames("request()", options, ["signal", "onHead", "onChunk"]);
     return await this.#request(this.#serving, path, body, options);
   }
 
@@ -205,7 +216,7 @@ export class Context implements AsyncDisposable {
     serving: Serving,
     path: string,
     body: unknown,
-    options: { signal?: AbortSignal; onChunk?: (bytes: Uint8Array) => void },
+    options: RequestOptions,
   ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
     const [route, query = ""] = path.split("?", 2) as [string, string?];
     let status = 500;
@@ -222,7 +233,10 @@ export class Context implements AsyncDisposable {
         cancel: 0,
       },
       {
-        head: (code, type) => [status, contentType] = [code, type],
+        head: (code, type) => {
+          [status, contentType] = [code, type];
+          options.onHead?.(code, type);
+        },
         chunk: options.onChunk ?? ((bytes) => parts.push(bytes)),
       },
       options.signal,

@@ -5,7 +5,7 @@
  */
 
 export { EngineError } from "./client.ts";
-export { Context, type ContextInfo } from "./context.ts";
+export { Context, type ContextInfo, type RequestOptions } from "./context.ts";
 export type { ContextOptions, KvType, PlanInput, SpeculativeOptions } from "./context_options.ts";
 export {
   type ChatMessage,

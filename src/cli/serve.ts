@@ -1,0 +1,197 @@
+import { expandPlan, readPlan } from "../plan/mod.ts";
+import { parseAliases } from "../server/from_environment.ts";
+import { serve as listen, type ServeOptions } from "../server/mod.ts";
+import { serverOptions } from "../server/options.ts";
+import { DEFAULT_DRAIN_SECONDS, DEFAULT_PARALLEL } from "../server/options.ts";
+import { environment } from "./environment.ts";
+import { asUsage, Failure, UsageError } from "./errors.ts";
+import type { FlagId } from "./flags.ts";
+import { costOf, demoModel, readModelFile } from "./model_file.ts";
+import type { Flags } from "./parse_flags.ts";
+import { readInput } from "./read_input.ts";
+import { checkSpec, contextOptions, planFor } from "./session.ts";
+import { type Shell, styles } from "./shell.ts";
+
+/** Flags of sampling, as llama-server's own, which make its defaults. */
+const SAMPLING: readonly [id: FlagId, name: string][] = [
+  ["predict", "--predict"],
+  ["temp", "--temp"],
+  ["topK", "--top-k"],
+  ["topP", "--top-p"],
+  ["minP", "--min-p"],
+  ["repeatPenalty", "--repeat-penalty"],
+  ["repeatLastN", "--repeat-last-n"],
+  ["presencePenalty", "--presence-penalty"],
+  ["frequencyPenalty", "--frequency-penalty"],
+];
+
+/**
+ * The command `serve`.
+ *
+ * @param flags The command line.
+ * @param shell Where to write.
+ */
+export async function serve(flags: Flags, shell: Shell): Promise<number> {
+  const path = flags.text("served") ?? demoModel();
+  if (path === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
+  const spec = flags.text("repeatLayers");
+  checkSpec(flags, spec, "repeatLayers");
+  const aliases = asUsage(flags.name("alias"), () => parseAliases(flags.all("alias")));
+  for (const [name, plan] of Object.entries(aliases)) {
+    if (plan !== undefined) asUsage(`${flags.name("alias")} ${name}`, () => readPlan(plan));
+  }
+  const options = await serveOptions(flags, shell, path, spec, aliases);
+  asUsage("", () => serverOptions(options));
+  const queue = flags.on("runpodQueue") ? await import("../server/queue/mod.ts") : undefined;
+  const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
+  const unhealthy = async (error: unknown): Promise<never> => {
+    if (queue && runpod) {
+      await queue.reportUnhealthy(runpod, "model", error instanceof Error ? error.message : "");
+    }
+    throw error;
+  };
+  await checkModel(flags, path, spec, aliases).catch(unhealthy);
+
+  await using serving = await listen(options);
+  const { server } = serving;
+  let stopping = false;
+  const stopped = Promise.withResolvers<void>();
+  shell.onTerminate = () => {
+    if (stopping) return false;
+    stopping = true;
+    shell.note("stopping; running requests may end first");
+    stopped.resolve();
+    return true;
+  };
+  keepGoing(shell);
+  if (!shell.quiet) shell.err(`listening on ${styles(shell.colour).bold(serving.url)}\n`);
+  if (
+    (options.apiKeys ?? []).length === 0 && !/^(?:127\.|::1$|localhost$)/.test(serving.hostname)
+  ) {
+    shell.warn("others than this machine can use the server, as it asks for no key (--api-key)");
+  }
+  try {
+    await Promise.race([server.ready, stopped.promise]);
+  } catch (error) {
+    await unhealthy(error);
+  }
+  if (queue && runpod && !stopping) {
+    const worker = queue.startRunpodQueue({
+      settings: runpod,
+      fetch: (request) => server.fetch(request),
+      slots: options.nParallel ?? DEFAULT_PARALLEL,
+      graceMs: 1000 * (options.drainTimeout ?? DEFAULT_DRAIN_SECONDS),
+      apiKey: options.apiKeys?.[0],
+      log: (line) => shell.err(`${line}\n`),
+    });
+    stopped.promise.then(() => worker.stop());
+    await worker.done;
+  } else {
+    // The engine does not keep the process alive while nobody asks anything; the socket does.
+    await stopped.promise;
+  }
+  await serving.close();
+  return 0;
+}
+
+/** One request's fault, wherever it comes up, is no reason to leave the others. */
+function keepGoing(shell: Shell): void {
+  const tell = (event: Event, error: unknown) => {
+    event.preventDefault();
+    shell.warn(`an error that nobody caught: ${error instanceof Error ? error.stack : error}`);
+  };
+  globalThis.addEventListener("error", (event) => tell(event, event.error));
+  globalThis.addEventListener("unhandledrejection", (event) => tell(event, event.reason));
+}
+
+async function serveOptions(
+  flags: Flags,
+  shell: Shell,
+  path: string,
+  repeatLayers: string | undefined,
+  aliases: Record<string, string | undefined>,
+): Promise<ServeOptions> {
+  const { nCtx: _nCtx, nParallel: _nParallel, ...context } = await contextOptions(flags, 0);
+  const sampling = SAMPLING.flatMap(([id, name]) => {
+    const value = flags.text(id);
+    return value === undefined ? [] : [name, value];
+  });
+  const nCtx = flags.number("ctxSize");
+  const verbosity = flags.number("verbosity") ?? (shell.verbose ? 5 : undefined);
+  const budget = flags.number("memoryBudget");
+  const maxBody = flags.number("maxBody");
+  const origins = flags.all("corsOrigin");
+  const options: ServeOptions = {
+    model: path,
+    repeatLayers,
+    aliases,
+    strictModels: flags.on("strictModels"),
+    maxContexts: flags.number("maxContexts"),
+    memoryBudget: budget === undefined ? undefined : budget * 2 ** 20,
+    nParallel: flags.number("parallel"),
+    nCtx: nCtx === 0 ? undefined : nCtx,
+    context: {
+      ...context,
+      cacheRamMib: flags.number("cacheRam"),
+      args: [...context.args ?? [], ...sampling],
+    },
+    load: verbosity === undefined
+      ? {}
+      : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) },
+    pooling: flags.text("pooling") as ServeOptions["pooling"],
+    apiKeys: await apiKeys(flags),
+    cors: origins.includes("*") ? true : origins,
+    maxQueue: flags.number("maxQueue"),
+    maxBodyBytes: maxBody === undefined ? undefined : Math.round(maxBody * 2 ** 20),
+    bodyTimeout: flags.number("bodyTimeout"),
+    requestTimeout: flags.number("timeout"),
+    readTimeout: flags.number("readTimeout"),
+    drainTimeout: flags.number("drainTimeout"),
+    page: !flags.on("noPage"),
+    onLog: (line) => {
+      if (!shell.quiet || line.startsWith("request failed")) shell.err(`${line}\n`);
+    },
+    host: flags.text("host"),
+    port: flags.number("port"),
+    allowedHosts: flags.all("allowedHost"),
+  };
+  return options;
+}
+
+/** Keys of the command line or the environment, and of a file. */
+async function apiKeys(flags: Flags): Promise<string[]> {
+  const given = flags.all("apiKey").flatMap((list) => list.split(","));
+  const file = flags.text("apiKeyFile");
+  const lines = file === undefined ? [] : (await readInput(file)).split(/\r?\n/);
+  const keys = [...given, ...lines].map((key) => key.trim()).filter((key) => key !== "");
+  const wrong = keys.findIndex((key) => !/^[\x21-\x7e]+$/.test(key));
+  if (wrong >= 0) throw new UsageError(`key ${wrong + 1} is not of visible ASCII characters`);
+  if (keys.length === 0 && (flags.has("apiKey") || file !== undefined)) {
+    throw new UsageError(
+      `${flags.name(flags.has("apiKey") ? "apiKey" : "apiKeyFile")} has no key`,
+    );
+  }
+  return keys;
+}
+
+/** What the header tells before the server listens: that it is a model, and that the plans and the context fit it. */
+async function checkModel(
+  flags: Flags,
+  path: string,
+  spec: string | undefined,
+  aliases: Record<string, string | undefined>,
+): Promise<void> {
+  const file = await readModelFile(path);
+  const { nLayer, nextn } = file.header;
+  if (nLayer === 0) {
+    throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
+  }
+  const plan = planFor(flags.name("repeatLayers"), spec, file);
+  asUsage("", () => costOf(file, plan, flags));
+  for (const [name, text] of Object.entries(aliases)) {
+    if (text === undefined) continue;
+    asUsage(`${flags.name("alias")} ${name}`, () => {
+      expandPlan(readPlan(text, { nLayer, nextn }), nLayer, { nextn });
+    });
+  }
+}

@@ -1,0 +1,150 @@
+import type { EffectivePlan } from "../engine/mod.ts";
+import { planHashHex } from "../plan/mod.ts";
+import { VERSION } from "./version.ts";
+import { withoutPlaces } from "./api_error.ts";
+
+/** What an answer says of the plan that ran. */
+export interface Ran {
+  /** Name of the model in the answer. */
+  name: string;
+  /** The answer's `rys` object. */
+  rys: {
+    /** The plan as the request wrote it. */
+    plan: string;
+    /** Layers of the model. */
+    n_layer: number;
+    /** Layers that ran. */
+    n_layer_eff: number;
+    /** Hash of the layers in their order. */
+    plan_hash: string;
+    /** Seed of the sampler. */
+    seed?: number;
+  };
+  /** `system_fingerprint`. */
+  fingerprint: string;
+}
+
+/**
+ * What answers to a request say of its plan.
+ *
+ * @param name Name of the model in them.
+ * @param plan The plan.
+ * @param seed Seed of the sampler, where there is one.
+ */
+export function ran(name: string, plan: EffectivePlan, seed?: number): Ran {
+  const planHash = planHashHex(plan.layers);
+  return {
+    name,
+    rys: {
+      plan: plan.spec,
+      n_layer: plan.nLayer,
+      n_layer_eff: plan.nLayerEff,
+      plan_hash: planHash,
+      ...seed === undefined ? {} : { seed },
+    },
+    fingerprint: `rys-edge-${VERSION} ${plan.spec.length <= 64 ? plan.spec : planHash}`,
+  };
+}
+
+type Json = Record<string, unknown>;
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/**
+ * Writes into a whole answer what ran.
+ *
+ * @param answer The parsed body, which is changed.
+ * @param what What ran.
+ */
+export function markAnswer(answer: unknown, what: Ran): void {
+  for (const one of Array.isArray(answer) ? answer : [answer]) {
+    if (!isObject(one)) continue;
+    mark(one, what);
+    one.rys = what.rys;
+  }
+}
+
+/** Sets names that upstream has filled in with its own. */
+function mark(object: Json, what: Ran): void {
+  if (typeof object.model === "string") object.model = what.name;
+  if ("system_fingerprint" in object) object.system_fingerprint = what.fingerprint;
+  if (object.type === "message") nameStop(object);
+  if (object.type === "message_delta" && isObject(object.delta)) nameStop(object.delta);
+  if (isObject(object.__verbose)) mark(object.__verbose, what);
+  if (isObject(object.generation_settings)) delete object.generation_settings.lora_path;
+}
+
+/** Anthropic's reason for an end by a stop string; upstream gives the string, and the reason of an ordinary end. */
+function nameStop(message: Json): void {
+  if (typeof message.stop_sequence === "string" && message.stop_reason === "end_turn") {
+    message.stop_reason = "stop_sequence";
+  }
+}
+
+/** Whether an event of a stream ends it, or one of its choices. */
+function isLast(event: Json): boolean {
+  const { choices } = event;
+  return event.stop === true || "timings" in event || event.type === "message_delta" ||
+    (Array.isArray(choices) &&
+      (choices.length === 0 || choices.some((c) => isObject(c) && c.finish_reason != null)));
+}
+
+function markEvent(event: Json, what: Ran): void {
+  mark(event, what);
+  for (const name of ["response", "message"]) { // OpenAI's responses and Anthropic's messages
+    const inner = event[name];
+    if (isObject(inner)) {
+      mark(inner, what);
+      inner.rys = what.rys;
+    }
+  }
+  if (isObject(event.error)) cleanError(event.error);
+  else if (isLast(event)) event.rys = what.rys;
+}
+
+/** Takes places of source code and files out of an error of upstream's. */
+export function cleanError(error: Json): void {
+  if (typeof error.message === "string") error.message = withoutPlaces(error.message);
+}
+
+/**
+ * Writes into the events of a stream what ran.
+ *
+ * @param what What ran.
+ * @returns Takes the next bytes and gives them back changed; without bytes, the rest.
+ */
+export function eventMarker(
+  what: Ran,
+): (bytes?: Uint8Array) => Uint8Array<ArrayBuffer> {
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  let rest = "";
+  return (bytes) => {
+    rest += bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
+    const events = rest.split("\n\n");
+    rest = bytes === undefined ? "" : events.pop()!;
+    return encoder.encode(
+      events.map((event) => event === "" ? "" : markText(event, what) + "\n\n").join(""),
+    );
+  };
+}
+
+function markText(event: string, what: Ran): string {
+  return event.split("\n").map((line) => {
+    if (!line.startsWith("data:")) return line;
+    const text = line.slice(5).trimStart();
+    if (text === "[DONE]") return line;
+    let object: unknown;
+    try {
+      object = JSON.parse(text);
+    } catch {
+      return line;
+    }
+    // A stream of several prompts in upstream's own form has lists as well.
+    for (const one of Array.isArray(object) ? object : [object]) {
+      if (isObject(one)) markEvent(one, what);
+    }
+    return `data: ${JSON.stringify(object)}`;
+  }).join("\n");
+}

@@ -1,0 +1,335 @@
+import { ApiError } from "./api_error.ts";
+
+/** What a body is checked against. */
+export interface BodyFacts {
+  /** Vocabulary of the model. */
+  nVocab: number;
+  /** Slots of a context. */
+  nParallel: number;
+}
+
+type Body = Record<string, unknown>;
+
+const INT = 2 ** 31 - 1;
+/** Tokens that a sampler looks back: it allocates as many. */
+const LOOK_BACK = 1_000_000;
+
+/**
+ * Fields that are whole numbers: upstream converts whatever number it finds, and one that is out of its type's range ends
+ * the engine. Upstream checks finer limits itself.
+ */
+const WHOLE: Record<string, [min: number, max: number]> = {
+  n_predict: [-INT, INT],
+  max_tokens: [-INT, INT],
+  max_completion_tokens: [-INT, INT],
+  max_output_tokens: [-INT, INT],
+  n_indent: [0, INT],
+  n_keep: [-INT, INT],
+  n_discard: [0, INT],
+  n: [1, 256],
+  n_cmpl: [1, 256],
+  n_cache_reuse: [0, INT],
+  t_max_predict_ms: [-1, Number.MAX_SAFE_INTEGER],
+  top_k: [-INT, INT],
+  repeat_last_n: [-1, LOOK_BACK],
+  dry_allowed_length: [0, INT],
+  dry_penalty_last_n: [-1, LOOK_BACK],
+  mirostat: [0, 2],
+  n_probs: [0, INT],
+  top_logprobs: [0, INT],
+  min_keep: [0, INT],
+  reasoning_budget_tokens: [-1, INT],
+  thinking_budget_tokens: [-1, INT],
+  sse_ping_interval: [-1, 86_400],
+  top_n: [0, INT],
+  embd_normalize: [-1, 1000],
+};
+
+/** Fields that are numbers of 32 bits. */
+const REAL = [
+  "temperature",
+  "top_p",
+  "min_p",
+  "top_n_sigma",
+  "xtc_probability",
+  "xtc_threshold",
+  "typical_p",
+  "dynatemp_range",
+  "dynatemp_exponent",
+  "repeat_penalty",
+  "frequency_penalty",
+  "presence_penalty",
+  "dry_multiplier",
+  "dry_base",
+  "mirostat_tau",
+  "mirostat_eta",
+  "adaptive_target",
+  "adaptive_decay",
+];
+
+/** What upstream's handlers hand to each other in the same object; from outside it is no text but code. */
+const INTERNAL = [
+  "chat_format",
+  "chat_parser",
+  "generation_prompt",
+  "grammar_type",
+  "grammar_lazy",
+  "grammar_triggers",
+  "preserved_tokens",
+  "message_delimiters",
+  "parse_tool_calls",
+  "reasoning_budget_start_tag",
+  "reasoning_budget_end_tag",
+  "reasoning_budget_end_tags",
+  "reasoning_budget_message",
+];
+
+/** Fields that name files of the server's machine somewhere in the wide family of servers. */
+const PATHS = [
+  "model_path",
+  "lora_path",
+  "lora_paths",
+  "mmproj",
+  "draft_model",
+  "model_draft",
+  "slot_save_path",
+  "grammar_file",
+  "json_schema_file",
+  "chat_template_file",
+  "media_path",
+];
+
+/** Prompts or texts in one request. */
+const MAX_TEXTS = 2048;
+/** Levels of parentheses in a grammar, whose parser recurses. */
+const MAX_NESTING = 256;
+/** Characters of a grammar, and of a schema as JSON. */
+const MAX_GRAMMAR = 1 << 20;
+/** Elements that the repetitions of a grammar or a schema may come to. */
+const MAX_REPEATED = 100_000;
+
+/** Types of content parts that are no text. */
+const MEDIA = /^(?:input_)?(image|audio|video|file|document)(?:_url)?$/;
+
+/**
+ * Refuses what would end the engine, or reach for files. What else is wrong with a body upstream tells itself.
+ *
+ * @param body A request's body.
+ * @param facts What it is checked against.
+ * @throws {ApiError} 400, with the field and what it may be.
+ */
+export function checkBody(body: Body, facts: BodyFacts): void {
+  for (const name of [...INTERNAL, ...PATHS]) {
+    if (body[name] !== undefined && body[name] !== null) {
+      throw wrong(name, "is not a field of requests");
+    }
+  }
+  for (const [name, [min, max]] of Object.entries(WHOLE)) whole(body, name, min, max);
+  for (const name of REAL) real(body, name);
+  if (typeof body.logprobs !== "boolean") whole(body, "logprobs", 0, INT);
+  whole(body, "seed", -1, 2 ** 32 - 1);
+  whole(body, "id_slot", -1, facts.nParallel - 1);
+  if (isObject(body.thinking)) whole(body.thinking, "budget_tokens", -1, INT, "thinking.");
+  if (isObject(body.reasoning)) whole(body.reasoning, "max_tokens", -1, INT, "reasoning.");
+  checkTokens(body, "tokens", facts.nVocab);
+  checkTokens(body, "prompt", facts.nVocab);
+  checkTokens(body, "content", facts.nVocab);
+  checkLogitBias(body.logit_bias);
+  checkLora(body.lora);
+  checkStop(body.stop);
+  for (const name of ["messages", "input"]) checkParts(body[name], name);
+  checkGrammar(body);
+}
+
+/**
+ * Checks texts to embed or to rank.
+ *
+ * @param body A request's body.
+ * @param facts What it is checked against.
+ */
+export function checkTexts(body: Body, facts: BodyFacts): void {
+  checkBody(body, facts);
+  checkTokens(body, "input", facts.nVocab);
+  for (const name of ["input", "content"]) {
+    const list = body[name];
+    for (const one of Array.isArray(list) ? list : list === undefined ? [] : [list]) {
+      const isText = typeof one === "string" || typeof one === "number" || Array.isArray(one) ||
+        (isObject(one) && "prompt_string" in one);
+      if (!isText) {
+        throw wrong(name, `must be text, tokens, or a list of these, not ${show(one)}`);
+      }
+    }
+  }
+  for (const name of ["documents", "texts"]) {
+    const list = body[name];
+    if (Array.isArray(list) && list.length > MAX_TEXTS) {
+      throw wrong(name, `has ${list.length} texts; ${MAX_TEXTS} is the most`);
+    }
+  }
+}
+
+function wrong(name: string, what: string): ApiError {
+  return new ApiError(400, `"${name}" ${what}`, { fields: { param: name } });
+}
+
+function isObject(value: unknown): value is Body {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function show(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > 40 ? text.slice(0, 40) + "..." : text;
+}
+
+function whole(body: Body, name: string, min: number, max: number, prefix = ""): void {
+  const value = body[name];
+  if (value === undefined || value === null) return;
+  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
+    throw wrong(prefix + name, `must be a whole number in ${min}..${max}, not ${show(value)}`);
+  }
+}
+
+function real(body: Body, name: string): void {
+  const value = body[name];
+  if (value === undefined || value === null) return;
+  if (typeof value !== "number" || Math.abs(value) > 1e9) {
+    throw wrong(name, `must be a number in -1e9..1e9, not ${show(value)}`);
+  }
+}
+
+/** Numbers in a prompt are tokens. */
+function checkTokens(body: Body, name: string, nVocab: number): void {
+  const value = body[name];
+  if (Array.isArray(value) && value.length > MAX_TEXTS && typeof value[0] !== "number") {
+    throw wrong(name, `has ${value.length} parts; ${MAX_TEXTS} is the most`);
+  }
+  const walk = (part: unknown, depth: number): void => {
+    if (typeof part === "number") {
+      if (!Number.isInteger(part) || part < 0 || part >= nVocab) {
+        throw wrong(name, `has token ${part}; tokens are whole numbers in 0..${nVocab - 1}`);
+      }
+    } else if (Array.isArray(part)) {
+      if (depth > 3) throw wrong(name, "is nested too deep");
+      for (const inner of part) walk(inner, depth + 1);
+    } else if (isObject(part)) {
+      if (part.multimodal_data !== undefined) throw wrong(name, "may have no multimodal_data");
+      walk(part.prompt_string, depth + 1);
+    }
+  };
+  walk(value, 0);
+}
+
+function checkLogitBias(value: unknown): void {
+  const entries = Array.isArray(value) ? value : isObject(value) ? Object.entries(value) : [];
+  for (const entry of entries) {
+    if (!Array.isArray(entry)) continue; // upstream leaves it out
+    const [token, bias] = entry as unknown[];
+    if (typeof token === "number" && !(Number.isInteger(token) && Math.abs(token) <= INT)) {
+      throw wrong("logit_bias", `has token ${token}, which is no token`);
+    }
+    if (typeof bias === "number" && Math.abs(bias) > 1e9) {
+      throw wrong("logit_bias", `has a bias of ${bias}; it must be in -1e9..1e9`);
+    }
+  }
+}
+
+function checkLora(value: unknown): void {
+  if (value === undefined || value === null) return;
+  if (!Array.isArray(value) || !value.every(isObject)) {
+    throw wrong("lora", `must be a list of objects with "id" and "scale"`);
+  }
+  for (const adapter of value) {
+    for (const name of Object.keys(adapter)) {
+      if (name !== "id" && name !== "scale") throw wrong("lora", `has no field "${name}"`);
+    }
+    whole(adapter, "id", 0, INT, "lora.");
+    real(adapter, "scale");
+  }
+}
+
+function checkStop(value: unknown): void {
+  if (value === undefined || value === null) return;
+  const list = Array.isArray(value) ? value : [value];
+  if (list.some((one) => typeof one !== "string")) {
+    throw wrong("stop", "must be a string or a list of strings");
+  }
+  if (list.length > 256) throw wrong("stop", `has ${list.length} strings; 256 is the most`);
+}
+
+/** Only text goes in: neither data nor a place where data would be fetched from. */
+function checkParts(value: unknown, path: string): void {
+  if (Array.isArray(value)) {
+    value.forEach((part, i) => checkParts(part, `${path}[${i}]`));
+    return;
+  }
+  if (!isObject(value)) return;
+  const type = MEDIA.exec(String(value.type))?.[1];
+  if (type !== undefined) {
+    throw new ApiError(
+      400,
+      `${path} is of type ${show(value.type)}: ${type} input is not offered, only text`,
+    );
+  }
+  for (const name of ["content", "output"]) {
+    if (typeof value[name] === "object") checkParts(value[name], `${path}.${name}`);
+  }
+}
+
+function checkGrammar(body: Body): void {
+  const { grammar } = body;
+  if (typeof grammar === "string") {
+    if (grammar.length > MAX_GRAMMAR) {
+      throw wrong("grammar", `has ${grammar.length} characters; ${MAX_GRAMMAR} is the most`);
+    }
+    let open = 0;
+    for (const c of grammar) {
+      if (c === "(" && ++open > MAX_NESTING) {
+        throw wrong("grammar", `is nested deeper than ${MAX_NESTING} parentheses`);
+      }
+      if (c === ")") open--;
+    }
+    const repeated = [...grammar.matchAll(/\{\s*(\d*)\s*,?\s*(\d*)\s*\}/g)]
+      .reduce((n, [, a, b]) => n * Math.max(1, Number(a), Number(b)), 1);
+    if (repeated > MAX_REPEATED) {
+      throw wrong("grammar", `repeats up to ${repeated} times; ${MAX_REPEATED} is the most`);
+    }
+  } else if (grammar !== undefined && grammar !== null) {
+    throw wrong("grammar", `must be a string, not ${show(grammar)}`);
+  }
+  const format = isObject(body.response_format) ? body.response_format : {};
+  const text = isObject(body.text) && isObject(body.text.format) ? body.text.format : {};
+  const schemas: [string, unknown][] = [
+    ["json_schema", body.json_schema],
+    ["response_format", format.schema ?? format.json_schema],
+    ["text.format", text.schema],
+    ["output_config", body.output_config],
+    ["tools", body.tools],
+  ];
+  for (const [name, schema] of schemas) {
+    if (schema === undefined || schema === null) continue;
+    if (JSON.stringify(schema).length > MAX_GRAMMAR) {
+      throw wrong(name, `has more than ${MAX_GRAMMAR} characters`);
+    }
+    const n = repetitions(schema);
+    if (n > MAX_REPEATED) {
+      throw wrong(name, `repeats up to ${n} times; ${MAX_REPEATED} is the most`);
+    }
+  }
+}
+
+/** How often the innermost part of a schema is repeated: bounds multiply on the way down. */
+function repetitions(schema: unknown): number {
+  if (typeof schema !== "object" || schema === null) return 1;
+  let own = 1;
+  let inner = 1;
+  for (const [name, value] of Object.entries(schema)) {
+    if (/^(?:min|max)(?:Items|Length)$/.test(name) && typeof value === "number") {
+      own = Math.max(own, Math.abs(value));
+    } else if (name === "pattern" && typeof value === "string") {
+      for (const [, a, b] of value.matchAll(/\{(\d*),?(\d*)\}/g)) {
+        own *= Math.max(1, Number(a), Number(b));
+      }
+    } else inner = Math.max(inner, repetitions(value));
+  }
+  return own * inner;
+}

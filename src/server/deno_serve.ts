@@ -1,0 +1,39 @@
+import { fromEnvironment } from "./from_environment.ts";
+import { createServer, type FetchInfo, type RysServer } from "./server.ts";
+
+let server: RysServer | undefined;
+
+/** The server of this process, made when first needed. */
+function theServer(): RysServer {
+  return server ??= createServer({
+    ...fromEnvironment(),
+    onLog: (line) => console.error(line),
+  });
+}
+
+/** What `deno serve` runs: a server whose options stand in the environment; see {@linkcode fromEnvironment}. */
+export interface DenoServe {
+  /** Answers a request. */
+  fetch(request: Request, info?: FetchInfo): Promise<Response>;
+  /** Begins to load the model. */
+  onListen(address: unknown): void;
+}
+
+/** The server that `deno serve` runs. */
+const handler: DenoServe = {
+  fetch: (request, info) => theServer().fetch(request, info),
+  onListen() {
+    const made = theServer();
+    made.ready.catch((error) => {
+      console.error(`error: ${error.message}`);
+      Deno.exit(1);
+    });
+    try {
+      Deno.addSignalListener("SIGTERM", () => void made.close().then(() => Deno.exit(0)));
+    } catch {
+      // Not every system has every signal.
+    }
+  },
+};
+
+export default handler;

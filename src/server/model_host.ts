@@ -1,0 +1,192 @@
+import {
+  type Context,
+  type EffectivePlan,
+  EngineError,
+  loadModel,
+  type Model,
+} from "../engine/mod.ts";
+import { modelFacts, readModel } from "../gguf/mod.ts";
+import { type CostOptions, estimateCost, type ModelFacts } from "../plan/mod.ts";
+import type { Settings } from "./options.ts";
+import { PlanChoice } from "./plan_choice.ts";
+import { type ContextKind, PlanPool, type PoolEntry } from "./plan_pool.ts";
+
+/** A loaded model, its plans and its contexts. */
+export interface Host {
+  /** The model. */
+  model: Model;
+  /** Plans by name. */
+  plans: PlanChoice;
+  /** Contexts by plan. */
+  pool: PlanPool;
+  /** What the model file says of memory; undefined where the model was given loaded. */
+  facts: ModelFacts | undefined;
+  /** The contexts' sizes and forms, for estimates. */
+  costOptions: CostOptions;
+  /** Whether the model can rank. */
+  canRank: boolean;
+  /** What loading took. */
+  boot: BootFacts;
+}
+
+/** What loading took, in milliseconds. */
+export interface BootFacts {
+  /** Weights. */
+  load_ms: number;
+  /** Context of the default plan. */
+  context_ms: number;
+}
+
+/** WASM memory, and what of it the engine needs beside weights and contexts. */
+const HEAP_BYTES = 16 * 2 ** 30;
+const ENGINE_BYTES = 512 * 2 ** 20;
+/** Tokens that a text to embed may have, as it is computed in one piece. */
+const MAX_EMBED_BATCH = 2048;
+
+/** Upstream's names of pooling types, by their number in a model file. */
+const POOLING = ["none", "mean", "cls", "last", "rank"];
+
+/** The name that a model file gives its model. */
+export function fileName(path: string): string {
+  const name = path.replace(/^.*[/\\]/, "").replace(/\.gguf$/i, "")
+    .replace(/-\d{5}-of-\d{5}$/, "");
+  return name.replaceAll(",", "_") || "model";
+}
+
+/**
+ * Loads the model, and makes the context of the default plan, so that a first request finds it.
+ *
+ * @param settings Options.
+ * @param signal Stops it.
+ * @param onChange Told when a context is made or freed.
+ */
+export async function loadHost(
+  settings: Settings,
+  signal: AbortSignal,
+  onChange: (what: "made" | "freed", entry: PoolEntry) => void,
+): Promise<Host> {
+  const { model: source } = settings;
+  const start = performance.now();
+  const owned = typeof source === "string";
+  const loading = owned ? loadModel(source, { ...settings.load, signal }) : source;
+  if (owned) (loading as Promise<Model>).catch(() => {});
+  let facts: ModelFacts | undefined;
+  let pooling: string | undefined = settings.pooling;
+  let canRank = false;
+  if (owned) {
+    try {
+      const { header } = await readModel(source);
+      facts = modelFacts(header);
+      const declared =
+        POOLING[Number(header.metadata.get(`${header.architecture}.pooling_type`)?.value ?? -1)];
+      canRank = declared === "rank";
+      if (declared !== undefined && declared !== "none" && !canRank) pooling ??= declared;
+    } catch (error) {
+      // What is wrong with the file the engine finds as well; the first to tell it is enough.
+      await (await (loading as Promise<Model>)).dispose();
+      throw error;
+    }
+  }
+  const model = await loading;
+  const loadMs = performance.now() - start;
+  try {
+    return await hostOf(settings, model, {
+      facts,
+      pooling: pooling ?? "mean",
+      canRank,
+      loadMs,
+      signal,
+      onChange,
+    });
+  } catch (error) {
+    if (owned) await model.dispose();
+    throw error;
+  }
+}
+
+async function hostOf(
+  settings: Settings,
+  model: Model,
+  more: {
+    facts: ModelFacts | undefined;
+    pooling: string;
+    canRank: boolean;
+    loadMs: number;
+    signal: AbortSignal;
+    onChange: (what: "made" | "freed", entry: PoolEntry) => void;
+  },
+): Promise<Host> {
+  const { facts, pooling, canRank, loadMs, signal, onChange } = more;
+  const name = modelName(settings, model);
+  const plans = new PlanChoice(
+    model,
+    name,
+    settings.repeatLayers,
+    settings.aliases ?? {},
+    settings.strictModels,
+  );
+  const { nCtxTrain, modelBytes } = model.info;
+  const nCtx = settings.nCtx ?? (nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096);
+  const context = settings.context ?? {};
+  const costOptions: CostOptions = {
+    nCtx,
+    nParallel: settings.nParallel,
+    kvUnified: settings.nParallel > 1,
+    nBatch: context.nBatch ?? 512,
+    nUbatch: Math.min(context.nUbatch ?? 512, context.nBatch ?? 512),
+    swaFull: context.swaFull,
+    flashAttention: context.flashAttention,
+    cacheTypeK: context.cacheTypeK,
+    cacheTypeV: context.cacheTypeV,
+  };
+  // Bytes for each layer of contexts that were made: what is expected of the next where the header tells nothing.
+  let perLayer = 0;
+  let compute = 0;
+  const pool: PlanPool = new PlanPool({
+    maxContexts: settings.maxContexts,
+    memoryBudget: settings.memoryBudget ?? Math.max(1, HEAP_BYTES - ENGINE_BYTES - modelBytes),
+    nParallel: settings.nParallel,
+    maxQueue: settings.maxQueue,
+    onChange,
+    estimate(_kind: ContextKind, plan: EffectivePlan): number {
+      if (!facts) return perLayer * plan.nLayerEff + compute;
+      const cost = estimateCost(facts, plan, costOptions);
+      return cost.plan.kvBytes + cost.plan.recurrentBytes + compute;
+    },
+    async create(kind: ContextKind, plan: EffectivePlan): Promise<Context> {
+      const args = ["--alias", name.replaceAll(",", "_"), "--metrics", ...context.args ?? []];
+      const batch = Math.min(MAX_EMBED_BATCH, Math.max(nCtx, 256));
+      const made = await model.createContext({
+        ...context,
+        ...kind === "text" ? {} : { nBatch: batch, nUbatch: batch, speculative: undefined },
+        args: kind === "text"
+          ? args
+          : [...args, "--embedding", "--pooling", kind === "rerank" ? "rank" : pooling],
+        repeatLayers: plan.layers,
+        nCtx,
+        nParallel: settings.nParallel,
+      });
+      const { info } = made;
+      perLayer = Math.max(perLayer, (info.kvBytes + info.recurrentBytes) / plan.nLayerEff);
+      compute = Math.max(compute, info.computeBytes);
+      return made;
+    },
+  });
+  const start = performance.now();
+  try {
+    const lease = await pool.acquire("text", plans.base.plan, signal, false);
+    lease.release();
+  } catch (error) {
+    await pool.close(new EngineError("the model is disposed"));
+    throw error;
+  }
+  const boot = { load_ms: Math.round(loadMs), context_ms: Math.round(performance.now() - start) };
+  return { model, plans, pool, facts, costOptions, canRank, boot };
+}
+
+/** The model's name in answers. */
+export function modelName(settings: Settings, model?: Model): string {
+  if (settings.modelName !== undefined) return settings.modelName;
+  if (typeof settings.model === "string") return fileName(settings.model);
+  return (model?.info.name || "model").replaceAll(",", "_");
+}

@@ -1,0 +1,15 @@
+/**
+ * The worker of a Runpod queue: takes jobs, answers them with a server, sends the results.
+ *
+ * @module
+ */
+
+export {
+  type QueueReport,
+  reportUnhealthy,
+  type RunpodQueue,
+  type RunpodQueueOptions,
+  type RunpodTiming,
+  startRunpodQueue,
+} from "./runpod.ts";
+export { RUNPOD_VARIABLES, type RunpodSettings, runpodSettings } from "./settings.ts";
