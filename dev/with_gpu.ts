@@ -5,6 +5,8 @@
  * deno run -A dev/with_gpu.ts [--software] ARGUMENTS OF deno
  * ```
  *
+ * Tests with `--software` also get a browser that way, which the web page's tests drive.
+ *
  * `--software` takes Mesa's software GPU (lavapipe) also where there is a real one, so that tests see the same device
  * everywhere. Where it is not there, root on Debian or Ubuntu gets it by apt-get; elsewhere the program says what is
  * missing and goes on: tests that need a GPU say that they are skipped.
@@ -16,6 +18,8 @@ import { fileURLToPath } from "node:url";
 import { Progress, run } from "../wasm/progress.ts";
 
 const PACKAGES = ["mesa-vulkan-drivers", "libvulkan1"];
+/** Names of a Chromium, as tests/server/_browser.ts looks for them. */
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const APT = ["-y", "-q", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=1"];
 
 interface Probe {
@@ -50,6 +54,16 @@ function isPrivate(path: string): boolean {
   }
 }
 
+function isOnPath(program: string): boolean {
+  return (Deno.env.get("PATH") ?? "").split(":").some((folder) => {
+    try {
+      return Deno.statSync(`${folder}/${program}`).isFile;
+    } catch {
+      return false;
+    }
+  });
+}
+
 /** The file that names lavapipe for this processor. */
 function lavapipe(): string | undefined {
   for (const folder of ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"]) {
@@ -82,19 +96,18 @@ async function probe(env: Record<string, string>): Promise<Probe> {
   }
 }
 
-/** Installs lavapipe where that is possible; says in a line why not. */
-async function install(): Promise<void> {
-  const packages = PACKAGES.join(" ");
-  const missing = (why: string) =>
-    progress.phase(`no software GPU: ${why}; it is Debian's ${packages}`);
+/** Installs packages of Debian where that is possible; says in a line why not. */
+async function install(what: string, wanted: readonly string[]): Promise<void> {
+  const packages = wanted.join(" ");
+  const missing = (why: string) => progress.phase(`no ${what}: ${why}; it is Debian's ${packages}`);
   if (Deno.uid() !== 0) return missing("installing one needs root");
-  progress.phase(`a software GPU: apt-get install ${packages}`);
+  progress.phase(`a ${what}: apt-get install ${packages}`);
   const apt = (...args: string[]) =>
     run(["apt-get", ...args], {
       env: { DEBIAN_FRONTEND: "noninteractive" },
       onLine: (line) => progress.step(line),
     });
-  const get = () => apt("install", ...APT, "--no-install-recommends", ...PACKAGES);
+  const get = () => apt("install", ...APT, "--no-install-recommends", ...wanted);
   try {
     await get().catch(async () => {
       await apt("update", ...APT.slice(1)); // the lists may be missing or old
@@ -123,12 +136,17 @@ const withDriver = (): Record<string, string> => {
 let found = await probe(withDriver());
 const isWell = () => found.gpu !== undefined && (found.gpu.software || !isSoftware);
 if (isLinux && !isChosen && !isWell()) {
-  await install();
+  await install("software GPU", PACKAGES);
   found = await probe(withDriver());
 }
 progress.phase(
   found.gpu ? `GPU: ${found.gpu.description}` : `no GPU: ${found.why}; what needs one is left out`,
 );
+
+// Tests of the web page drive it; those of a second adapter use the driver that comes with it.
+if (isLinux && isSoftware && args.includes("test") && !BROWSERS.some(isOnPath)) {
+  await install("browser", ["chromium"]);
+}
 
 const child = new Deno.Command(Deno.execPath(), {
   args,
