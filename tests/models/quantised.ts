@@ -20,17 +20,29 @@ export type Quant = (typeof QUANTS)[number];
 export async function quantised(path: string, type: Quant, cache?: string): Promise<string> {
   const slash = path.lastIndexOf("/");
   const stem = path.slice(slash + 1).replace(/\.gguf$/, "");
-  const made = `${cache ?? path.slice(0, slash)}/${stem}.as-${type}.gguf`;
+  const dir = cache ?? path.slice(0, slash);
+  await Deno.mkdir(dir, { recursive: true });
+  const made = `${dir}/${stem}.as-${type}.gguf`;
   using lock = await Deno.open(`${made}.lock`, { create: true, write: true });
   await lock.lock(true); // goes with the process
-  if (await Deno.stat(made).then(() => true, () => false)) return made;
+  if (await changed(made) > (await changed(path))) return made;
   const inputs = new Map([["model.gguf", await Deno.readFile(path)]]);
   const args = ["--quantize", type, "/in/model.gguf", "/out/model.gguf"];
   const { files, lines, code } = await runOracle(args, () => {}, inputs);
   const bytes = files.get("model.gguf");
   if (code !== 0 || !bytes) throw new Error(`Cannot make ${made}: ${lines.join("; ")}`);
-  // One name, so that what a kill leaves is overwritten.
+  // Renamed when whole; one name, so that what a kill leaves is overwritten.
   await Deno.writeFile(`${made}.part`, bytes);
   await Deno.rename(`${made}.part`, made);
   return made;
+}
+
+/** When a file was last changed; before all time if there is none. */
+async function changed(path: string): Promise<number> {
+  try {
+    return (await Deno.stat(path)).mtime?.getTime() ?? 0;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return -1;
+    throw error;
+  }
 }
