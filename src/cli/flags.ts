@@ -191,7 +191,8 @@ export const FLAGS = [
     min: 1,
     commands: ["serve"],
     group: "Plan",
-    help: "MiB that contexts may take in all (default: what WASM memory has beside the weights)",
+    help: "MiB that contexts may take in all (default: what WASM memory has beside the weights; " +
+      "with all layers on a GPU, what it has room for)",
   },
   {
     id: "repeatLayers",

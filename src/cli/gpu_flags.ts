@@ -1,10 +1,8 @@
 import type { LoadModelOptions, ModelInfo } from "../engine/mod.ts";
-import { UsageError } from "./errors.ts";
+import { parseGpuLayers } from "../server/from_environment.ts";
+import { asUsage, UsageError } from "./errors.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatBytes } from "./plan_text.ts";
-
-/** Layers beyond any model's; means all. */
-const MANY = 9999;
 
 /** What a command line says of the GPU. */
 export type GpuOptions = Pick<LoadModelOptions, "gpu" | "gpuLayers" | "powerPreference">;
@@ -30,15 +28,10 @@ export function gpuOptions(flags: Flags): GpuOptions {
   return { gpu, gpuLayers, powerPreference };
 }
 
-/** `-ngl` as llama.cpp reads it, where -1 is auto and what is less is all; here both are all. */
 function layersOf(flags: Flags): number | "all" | undefined {
   const text = flags.text("gpuLayers");
   if (text === undefined) return undefined;
-  if (text === "all" || text === "auto" || /^-\d+$/.test(text)) return "all";
-  if (/^\+?\d+$/.test(text)) return Math.min(Number(text), MANY);
-  throw new UsageError(
-    `${flags.name("gpuLayers")} must be a whole number, all or auto, not ${JSON.stringify(text)}`,
-  );
+  return asUsage("", () => parseGpuLayers(flags.name("gpuLayers"), text));
 }
 
 /**

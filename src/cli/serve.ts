@@ -6,6 +6,7 @@ import { DEFAULT_DRAIN_SECONDS, DEFAULT_PARALLEL } from "../server/options.ts";
 import { environment } from "./environment.ts";
 import { asUsage, Failure, UsageError } from "./errors.ts";
 import type { FlagId } from "./flags.ts";
+import { gpuLine, gpuOptions, missedLayers } from "./gpu_flags.ts";
 import { costOf, demoModel, readModelFile } from "./model_file.ts";
 import type { Flags } from "./parse_flags.ts";
 import { readInput } from "./read_input.ts";
@@ -121,6 +122,7 @@ async function serveOptions(
   const budget = flags.number("memoryBudget");
   const maxBody = flags.number("maxBody");
   const origins = flags.all("corsOrigin");
+  const gpu = gpuOptions(flags);
   const options: ServeOptions = {
     model: path,
     repeatLayers,
@@ -135,9 +137,12 @@ async function serveOptions(
       cacheRamMib: flags.number("cacheRam"),
       args: [...context.args ?? [], ...sampling],
     },
-    load: verbosity === undefined
-      ? {}
-      : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) },
+    load: {
+      ...gpu,
+      ...verbosity === undefined
+        ? {}
+        : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) },
+    },
     pooling: flags.text("pooling") as ServeOptions["pooling"],
     apiKeys: await apiKeys(flags),
     cors: origins.includes("*") ? true : origins,
@@ -148,6 +153,11 @@ async function serveOptions(
     readTimeout: flags.number("readTimeout"),
     drainTimeout: flags.number("drainTimeout"),
     page: !flags.on("noPage"),
+    onModel: (info) => {
+      if (!shell.quiet) shell.err(`GPU: ${gpuLine(info, gpu)}\n`);
+      const missed = missedLayers(flags, info, gpu);
+      if (missed !== undefined) shell.warn(missed);
+    },
     onLog: (line) => {
       if (!shell.quiet || line.startsWith("request failed")) shell.err(`${line}\n`);
     },

@@ -7,7 +7,14 @@ import type { ServeOptions } from "./options.ts";
 export interface ServerArgsOptions extends
   Omit<
     ServeOptions,
-    "model" | "modelName" | "memoryBudget" | "maxBodyBytes" | "context" | "load" | "onLog"
+    | "model"
+    | "modelName"
+    | "memoryBudget"
+    | "maxBodyBytes"
+    | "context"
+    | "load"
+    | "onModel"
+    | "onLog"
   > {
   /** Path of the model. Default: the demo model. */
   model?: string | undefined;
@@ -23,6 +30,10 @@ export interface ServerArgsOptions extends
   apiKeyFile?: string | undefined;
   /** Whether a GPU is used. */
   gpu?: "auto" | "on" | "off" | "required" | undefined;
+  /** How many layers' weights go to the GPU, from the last one on. */
+  gpuLayers?: number | "all" | undefined;
+  /** Which adapter, where there are several. */
+  powerPreference?: "low-power" | "high-performance" | undefined;
   /** Take jobs from the queue of a Runpod endpoint. */
   runpodQueue?: boolean | undefined;
   /** No notes on standard error; warnings and errors stay. */
@@ -56,6 +67,8 @@ const NAMES = namesOf<ServerArgsOptions>({
   port: 1,
   allowedHosts: 1,
   gpu: 1,
+  gpuLayers: 1,
+  powerPreference: 1,
   runpodQueue: 1,
   quiet: 1,
   args: 1,
@@ -180,6 +193,9 @@ export function serverArgs(options: ServerArgsOptions = {}): string[] {
   number("--port", "port", options.port);
   texts("--allowed-host", "allowedHosts", options.allowedHosts);
   text("--gpu", "gpu", options.gpu);
+  if (options.gpuLayers === "all") args.push("-ngl", "all");
+  else number("-ngl", "gpuLayers", options.gpuLayers);
+  text("--gpu-power", "powerPreference", options.powerPreference);
   toggle("--runpod-queue", "runpodQueue", options.runpodQueue);
   toggle("--quiet", "quiet", options.quiet);
   const more = options.args ?? [];

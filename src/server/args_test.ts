@@ -41,7 +41,9 @@ const ALL: Required<ServerArgsOptions> = {
   host: "0.0.0.0",
   port: 0,
   allowedHosts: ["edge.example", "edge.lan"],
-  gpu: "off",
+  gpu: "on",
+  gpuLayers: 12,
+  powerPreference: "low-power",
   runpodQueue: true,
   quiet: true,
   args: ["--temp", "0", "--verbose"],
@@ -82,7 +84,9 @@ Deno.test("serverArgs() says every option so that the command reads it back", ()
     drainTimeout: "2.25",
     host: "0.0.0.0",
     port: "0",
-    gpu: "off",
+    gpu: "on",
+    gpuLayers: "12",
+    gpuPower: "low-power",
     temp: "0",
   };
   for (const [id, value] of Object.entries(texts)) {
@@ -113,7 +117,7 @@ Deno.test("serverArgs() has an option for every flag of the server", () => {
   const through: FlagId[] = [
     ...["predict", "topK", "topP", "minP", "repeatPenalty", "repeatLastN"] as const,
     ...["presencePenalty", "frequencyPenalty", "verbosity", "help", "version", "ignored"] as const,
-    ...["chatTemplateFile", "lora", "gpuLayers"] as const,
+    ...["chatTemplateFile", "lora"] as const,
   ];
   const missing = flagsOf("serve").map((flag) => flag.id as FlagId)
     .filter((id) => !flags.has(id) && !through.includes(id));

@@ -1,3 +1,4 @@
+import { gpuLine } from "../cli/gpu_flags.ts";
 import { fromEnvironment } from "./from_environment.ts";
 import { createServer, type FetchInfo, type RysServer } from "./server.ts";
 
@@ -5,8 +6,11 @@ let server: RysServer | undefined;
 
 /** The server of this process, made when first needed. */
 function theServer(): RysServer {
-  return server ??= createServer({
-    ...fromEnvironment(),
+  if (server !== undefined) return server;
+  const options = fromEnvironment();
+  return server = createServer({
+    ...options,
+    onModel: (info) => console.error(`GPU: ${gpuLine(info, options.load ?? {})}`),
     onLog: (line) => console.error(line),
   });
 }

@@ -1,10 +1,13 @@
 import { fileURLToPath } from "node:url";
 import type { ServerOptions } from "./options.ts";
 
+/** Layers beyond any model's; means all. */
+const MANY_LAYERS = 9999;
+
 /**
  * Options from llama-server's variables of the environment: LLAMA_ARG_MODEL (default: the demo model),
- * LLAMA_ARG_REPEAT_LAYERS, LLAMA_ARG_ALIAS (`name=spec;...` as well), LLAMA_ARG_CTX_SIZE, LLAMA_ARG_N_PARALLEL,
- * LLAMA_API_KEY. A variable that may not be read counts as not set.
+ * LLAMA_ARG_REPEAT_LAYERS, LLAMA_ARG_ALIAS (`name=spec&...` as well), LLAMA_ARG_CTX_SIZE, LLAMA_ARG_N_PARALLEL,
+ * LLAMA_ARG_N_GPU_LAYERS, LLAMA_API_KEY. A variable that may not be read counts as not set.
  *
  * @param env Looks up a variable.
  */
@@ -24,6 +27,10 @@ export function fromEnvironment(
   options.nCtx = number("LLAMA_ARG_CTX_SIZE") || undefined;
   options.nParallel = number("LLAMA_ARG_N_PARALLEL");
   options.maxContexts = number("RYS_MAX_CONTEXTS");
+  const layers = env("LLAMA_ARG_N_GPU_LAYERS");
+  if (layers !== undefined) {
+    options.load = { gpuLayers: parseGpuLayers("LLAMA_ARG_N_GPU_LAYERS", layers) };
+  }
   options.apiKeys = env("LLAMA_API_KEY")?.split(",").map((key) => key.trim()).filter(Boolean);
   return options;
 }
@@ -47,6 +54,19 @@ export function parseAliases(list: readonly string[]): Record<string, string | u
     aliases[name] = eq < 0 ? undefined : text.slice(eq + 1).trim();
   }
   return aliases;
+}
+
+/**
+ * A number of layers on the GPU as llama.cpp reads it. There -1 is auto and what is less is all; here both are all.
+ *
+ * @param name What the text was given as.
+ * @param text The text.
+ * @throws {TypeError} If it is neither a whole number nor a word for all.
+ */
+export function parseGpuLayers(name: string, text: string): number | "all" {
+  if (text === "all" || text === "auto" || /^-\d+$/.test(text)) return "all";
+  if (/^\+?\d+$/.test(text)) return Math.min(Number(text), MANY_LAYERS);
+  throw new TypeError(`${name} must be a whole number, all or auto, not ${JSON.stringify(text)}`);
 }
 
 function environment(name: string): string | undefined {

@@ -8,6 +8,7 @@ Deno.test("fromEnvironment() reads llama-server's variables", () => {
     LLAMA_ARG_ALIAS: "deep=26,34&plain=none&same",
     LLAMA_ARG_CTX_SIZE: "512",
     LLAMA_ARG_N_PARALLEL: "2",
+    LLAMA_ARG_N_GPU_LAYERS: "12",
     LLAMA_API_KEY: "a, b",
   };
   const options = fromEnvironment((name) => variables[name]);
@@ -18,6 +19,7 @@ Deno.test("fromEnvironment() reads llama-server's variables", () => {
     nCtx: 512,
     nParallel: 2,
     maxContexts: undefined,
+    load: { gpuLayers: 12 },
     apiKeys: ["a", "b"],
   });
   assertEquals(fromEnvironment(() => undefined).model.toString().endsWith("demo.gguf"), true);
@@ -26,6 +28,22 @@ Deno.test("fromEnvironment() reads llama-server's variables", () => {
     TypeError,
     "LLAMA_ARG_CTX_SIZE must be a whole number",
   );
+});
+
+Deno.test("fromEnvironment() reads a number of GPU layers as llama.cpp does", () => {
+  const layers = (text: string) =>
+    fromEnvironment((name) => name === "LLAMA_ARG_N_GPU_LAYERS" ? text : undefined).load?.gpuLayers;
+  assertEquals(["0", "+7", "-1", "-2", "auto", "all"].map(layers), [
+    0,
+    7,
+    "all",
+    "all",
+    "all",
+    "all",
+  ]);
+  for (const wrong of ["x", "1.5", ""]) {
+    assertThrows(() => layers(wrong), TypeError, "LLAMA_ARG_N_GPU_LAYERS must be a whole number");
+  }
 });
 
 Deno.test("parseAliases() wants names", () => {

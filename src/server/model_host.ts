@@ -4,9 +4,11 @@ import {
   EngineError,
   loadModel,
   type Model,
+  type ModelInfo,
 } from "../engine/mod.ts";
 import { modelFacts, readModel } from "../gguf/mod.ts";
 import { type CostOptions, estimateCost, type ModelFacts } from "../plan/mod.ts";
+import { ApiError } from "./api_error.ts";
 import type { Settings } from "./options.ts";
 import { PlanChoice } from "./plan_choice.ts";
 import { type ContextKind, PlanPool, type PoolEntry } from "./plan_pool.ts";
@@ -125,7 +127,7 @@ async function hostOf(
     settings.aliases ?? {},
     settings.strictModels,
   );
-  const { nCtxTrain, modelBytes } = model.info;
+  const { nCtxTrain } = model.info;
   const nCtx = settings.nCtx ?? (nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096);
   const context = settings.context ?? {};
   const costOptions: CostOptions = {
@@ -144,7 +146,7 @@ async function hostOf(
   let compute = 0;
   const pool: PlanPool = new PlanPool({
     maxContexts: settings.maxContexts,
-    memoryBudget: settings.memoryBudget ?? Math.max(1, HEAP_BYTES - ENGINE_BYTES - modelBytes),
+    memoryBudget: settings.memoryBudget ?? memoryFor(model.info),
     nParallel: settings.nParallel,
     maxQueue: settings.maxQueue,
     onChange,
@@ -178,10 +180,22 @@ async function hostOf(
     lease.release();
   } catch (error) {
     await pool.close(new EngineError("the model is disposed"));
-    throw error;
+    // Who starts the server is told what the engine says; a client is not.
+    throw error instanceof ApiError && error.cause !== undefined ? error.cause : error;
   }
   const boot = { load_ms: Math.round(loadMs), context_ms: Math.round(performance.now() - start) };
   return { model, plans, pool, facts, costOptions, canRank, boot };
+}
+
+/**
+ * Bytes that contexts may take, where the caller sets none: what WASM memory has beside the weights in it. With all
+ * layers on a GPU contexts are there as well, and only making one shows whether there is room.
+ *
+ * @param info What the model says of itself.
+ */
+export function memoryFor({ gpu, modelBytes, nLayer, nLayerNextn }: ModelInfo): number {
+  if (gpu !== null && gpu.layers > nLayer + nLayerNextn) return Infinity;
+  return Math.max(1, HEAP_BYTES - ENGINE_BYTES - (gpu?.cpuBytes ?? modelBytes));
 }
 
 /** The model's name in answers. */

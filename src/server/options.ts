@@ -1,4 +1,4 @@
-import type { ContextOptions, LoadModelOptions, Model } from "../engine/mod.ts";
+import type { ContextOptions, LoadModelOptions, Model, ModelInfo } from "../engine/mod.ts";
 import { finiteNumber, wholeNumber } from "../engine/context_options.ts";
 import { knownNames, namesOf } from "../engine/names.ts";
 import type { PlanInput } from "../engine/mod.ts";
@@ -17,7 +17,10 @@ export interface ServerOptions {
   strictModels?: boolean | undefined;
   /** Contexts that live at once, one for each plan in use (and one more for embeddings of a plan). Default 4. */
   maxContexts?: number | undefined;
-  /** Bytes that caches and scratch of all contexts may take. Default: what WASM memory has beside the weights. */
+  /**
+   * Bytes that caches and scratch of all contexts may take. Default: what WASM memory has beside the weights; none where
+   * all layers are on a GPU, whose room WebGPU does not tell: there contexts are made until one does not fit.
+   */
   memoryBudget?: number | undefined;
   /** Requests that run at once on one plan; more wait. Default 4. */
   nParallel?: number | undefined;
@@ -25,7 +28,7 @@ export interface ServerOptions {
   nCtx?: number | undefined;
   /** Further options of contexts: threads, cache types, batch sizes, LoRA, speculative decoding. */
   context?: Omit<ContextOptions, "repeatLayers" | "nCtx" | "nParallel"> | undefined;
-  /** Further options of loading the model. */
+  /** Further options of loading the model: the GPU, how many layers on it, the log of llama.cpp. */
   load?: Omit<LoadModelOptions, "signal"> | undefined;
   /** How embeddings are pooled: `"mean"`, `"cls"`, `"last"`, `"none"`. Default: the model's own way, else `"mean"`. */
   pooling?: "none" | "mean" | "cls" | "last" | undefined;
@@ -47,6 +50,8 @@ export interface ServerOptions {
   drainTimeout?: number | undefined;
   /** The web page at `/`. Default true. */
   page?: boolean | undefined;
+  /** Told what the model says of itself, and the GPU it is on, when it is loaded; also when it is loaded again. */
+  onModel?: ((info: ModelInfo) => void) | undefined;
   /** Told what happens, one line each. Default: nothing is told. */
   onLog?: ((line: string) => void) | undefined;
 }
@@ -104,6 +109,7 @@ const NAMES = namesOf<ServerOptions>({
   readTimeout: 1,
   drainTimeout: 1,
   page: 1,
+  onModel: 1,
   onLog: 1,
 });
 
@@ -146,7 +152,7 @@ const MAX_SECONDS = 2 ** 31 / 1000 - 1;
  */
 export function settings(options: ServerOptions): Settings {
   knownNames("createServer()", options, NAMES);
-  const { model, apiKeys, cors, aliases, onLog, modelName } = options;
+  const { model, apiKeys, cors, aliases, modelName } = options;
   if (typeof model !== "string" && !(typeof model === "object" && model !== null)) {
     throw new TypeError("model must be a path or a loaded model");
   }
@@ -178,8 +184,10 @@ export function settings(options: ServerOptions): Settings {
       throw new RangeError("a name in aliases has 1 to 256 characters");
     }
   }
-  if (onLog !== undefined && typeof onLog !== "function") {
-    throw new TypeError("onLog must be a function");
+  for (const name of ["onModel", "onLog"] as const) {
+    if (options[name] !== undefined && typeof options[name] !== "function") {
+      throw new TypeError(`${name} must be a function`);
+    }
   }
   const seconds = (name: keyof ServerOptions, fallback: number) =>
     finiteNumber(name, (options[name] as number | undefined) ?? fallback, 0.001, MAX_SECONDS);

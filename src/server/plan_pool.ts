@@ -360,14 +360,16 @@ const mib = (bytes: number): number => Math.ceil(bytes / 2 ** 20);
 
 function isShortOfMemory(error: unknown): boolean {
   return error instanceof EngineError && !error.fatal &&
-    /could not be created|memory|alloc/i.test(error.message);
+    /could not be created|memory|alloc|no room/i.test(error.message);
 }
 
 /** A context that cannot be made is the request's fault where the model cannot run the plan. */
 function refusal(error: unknown, plan: EffectivePlan): unknown {
   if (!(error instanceof EngineError) || error.fatal || error.status !== undefined) return error;
   if (isShortOfMemory(error)) {
-    return unavailable(`There is not enough memory for a context of plan ${plan.spec}`, 30);
+    const answer = unavailable(`There is not enough memory for a context of plan ${plan.spec}`, 30);
+    answer.cause = error;
+    return answer;
   }
   return new ApiError(400, error.message, { fields: { param: "repeat_layers" } });
 }

@@ -1,7 +1,7 @@
-import { EngineError } from "../engine/mod.ts";
+import { EngineError, type ModelInfo } from "../engine/mod.ts";
 import { estimateFacts } from "./plan_facts.ts";
 import { cleanError, eventMarker, markAnswer, type Ran, ran } from "./answer.ts";
-import { ApiError, ClientGone, toApiError, unavailable } from "./api_error.ts";
+import { ApiError, ClientGone, toApiError, unavailable, withoutPlaces } from "./api_error.ts";
 import { ApiKeys } from "./api_keys.ts";
 import { checkBody, checkTexts } from "./check_body.ts";
 import { checkShape, chooseTool } from "./check_shape.ts";
@@ -152,6 +152,14 @@ class Server implements RysServer {
     }
   }
 
+  #tellModel(info: ModelInfo): void {
+    try {
+      this.#settings.onModel?.(info);
+    } catch {
+      // Who is told ends no server.
+    }
+  }
+
   #load(): Promise<void> {
     return this.#loading = (async () => {
       try {
@@ -166,6 +174,7 @@ class Server implements RysServer {
         this.#log(
           `model ready: loaded in ${host.boot.load_ms} ms, context in ${host.boot.context_ms} ms`,
         );
+        this.#tellModel(host.model.info);
       } catch (error) {
         if (this.#closing) return;
         this.#why = error instanceof Error ? error.message : String(error);
@@ -450,7 +459,7 @@ class Server implements RysServer {
   #facts(host: Host): Record<string, unknown> {
     const { model, plans, pool, boot } = host;
     const { plan } = plans.base;
-    const gpu = "gpu" in model.info ? model.info.gpu : null;
+    const { gpu, gpuWhy } = model.info;
     return {
       version: VERSION,
       model: plans.base.name,
@@ -477,6 +486,15 @@ class Server implements RysServer {
       queued: pool.queued,
       running: pool.running,
       device: gpu ? "gpu" : "cpu",
+      gpu: gpu && {
+        vendor: gpu.vendor,
+        description: gpu.description,
+        software: gpu.software,
+        layers: gpu.layers,
+        bytes: gpu.bytes,
+        cpu_bytes: gpu.cpuBytes,
+      },
+      gpu_why: withoutPlaces(gpuWhy),
       model_bytes: model.info.modelBytes,
       boot,
       up_ms: Math.round(performance.now() - this.#startedAt),
