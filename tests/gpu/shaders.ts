@@ -197,7 +197,7 @@ async function compileSome(
 }
 
 /**
- * Makes the pipeline of every shader that is not for subgroup matrices. Half an hour on a software adapter.
+ * Makes the pipeline of every shader that is not for subgroup matrices. Minutes on a software adapter.
  *
  * @param onLine Told how far it is.
  */
