@@ -85,7 +85,10 @@ Deno.test("examples/opencode: the config has opencode's form, and its models run
 Deno.test("examples/ai-sdk: the app runs", async () => {
   await using server = await startChild({ args: serveFlags("ai-sdk") });
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--config", inRepo("deno.json"), inRepo("examples/ai-sdk/app.ts")],
+    args: [
+      ...["run", "-A", "--frozen", "--config", inRepo("deno.json")],
+      ...[`--lock=${inRepo("tests/deno.lock")}`, inRepo("examples/ai-sdk/app.ts")],
+    ],
     env: { RYS_URL: server.origin, RYS_API_KEY: "secret" },
     stdin: "null",
   }).output();

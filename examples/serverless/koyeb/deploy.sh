@@ -4,6 +4,7 @@ set -eu
 : "${IMAGE:?the image, e.g. docker.io/you/rys-edge}"
 koyeb services "${1:-create}" rys-edge --app rys-edge \
   --docker "$IMAGE" \
+  --docker-args=--gpu --docker-args=required \
   --docker-args=-np --docker-args=4 \
   --docker-args=--max-queue --docker-args=16 \
   --docker-args=--alias --docker-args=deep=26-34 \
