@@ -362,9 +362,10 @@ export class EngineClient {
     globalThis.removeEventListener("unload", this.#dropGpu);
     this.#port.close();
     this.#worker.terminate();
-    // A thread that waits cannot be ended and would keep the memory: let all of them stop waiting first.
+    // A thread that waits or computes cannot be ended and would keep the memory: let all of them stop that first.
     if (!this.#dead) return this.#threads.end();
     Atomics.store(this.#dead, 0, 1);
+    for (let slot = 0; slot < MAX_REQUESTS; slot++) Atomics.store(this.#flags, slot, 1);
     this.#dead = undefined;
     this.#flags = new Int32Array(MAX_REQUESTS); // lets go of the instance's memory
     Deno.unrefTimer(setTimeout(() => this.#threads.end(), 700));

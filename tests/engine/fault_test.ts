@@ -98,3 +98,55 @@ test("a process whose instance died ends by itself", async () => {
   );
   assertEquals([code, stdout], [0, "true\n"]);
 });
+
+Deno.test({
+  name: "an instance that died leaves no threads, whatever they did, and with them no memory",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const { code, stdout } = await child(
+      `import { EngineClient } from "${new URL("../../src/engine/client.ts", import.meta.url)}";
+       const name = (id) => {
+         try {
+           return Deno.readTextFileSync("/proc/self/task/" + id + "/comm");
+         } catch {
+           return ""; // it has just ended
+         }
+       };
+       const workers = () => [...Deno.readDirSync("/proc/self/task")]
+         .filter(({ name: id }) => name(id).startsWith("worker-")).length;
+       const file = { size: ${Deno.statSync(DEMO).size}, path: "${DEMO}" };
+       for (let i = 0; i < 4; i++) {
+         const client = await EngineClient.start({
+           dist: new URL("${DIST}"),
+           verbosity: 1,
+           threads: 4,
+         });
+         const path = client.addFiles([file]);
+         const { handle: model } = await client.call({
+           fn: "model_load",
+           options: { path, args: [] },
+           cancel: 0,
+         });
+         const running = client.call({
+           fn: "logits_eval",
+           model,
+           options: { args: ["-t", "2", "-b", "8", "-ub", "8", "-c", "20000"] },
+           kind: 0,
+           words: new Uint32Array(),
+           tokens: new Int32Array(20000).fill(40),
+           cancel: 0,
+         }).catch(() => {});
+         await new Promise((resolve) => setTimeout(resolve, 200));
+         console.log(workers() > 0);
+         client.call({ fn: "debug_abort" }).catch(() => {});
+         await running;
+       }
+       for (const end = Date.now() + 20_000; workers() > 0 && Date.now() < end;) {
+         await new Promise((resolve) => setTimeout(resolve, 100));
+       }
+       console.log(workers());
+       Deno.exit();`,
+    );
+    assertEquals([code, stdout], [0, "true\ntrue\ntrue\ntrue\n0\n"]);
+  },
+});
