@@ -225,7 +225,7 @@ for (const [title, command] of steps) {
     stderr: "piped",
   }).spawn();
   const timer = setTimeout(() => child.kill("SIGKILL"), seconds * 1000);
-  const copy = async (from: ReadableStream<Uint8Array>) => {
+  const copy = async (from: ReadableStream<Uint8Array<ArrayBuffer>>) => {
     for await (const text of from.pipeThrough(new TextDecoderStream())) await write(text);
   };
   await Promise.all([copy(child.stdout), copy(child.stderr)]);

@@ -5,6 +5,7 @@
  */
 
 import { chooseGpu, type GpuChoice, type GpuInfo, type GpuProvider, packFacts } from "./device.ts";
+import { prepareDriverEnv } from "./driver_env.ts";
 import { Executor, type GpuCounts } from "./executor.ts";
 import { makeReadback } from "./readback.ts";
 
@@ -65,6 +66,7 @@ export class GpuHost {
     fatal: (message: string) => void,
   ): Promise<GpuHost | { why: string }> {
     if (choice.mode === "off") return { why: "switched off" };
+    if ("Deno" in globalThis && !choice.provider) prepareDriverEnv();
     const provider: GpuProvider | undefined = choice.provider
       ? (await import(choice.provider)).gpu
       : navigator.gpu;

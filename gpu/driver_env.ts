@@ -1,0 +1,45 @@
+/**
+ * What Deno's WebGPU and Mesa's drivers read from the environment on Linux, set where nobody did and where it is allowed.
+ *
+ * @module
+ */
+
+/**
+ * Names Vulkan as the only backend. Left alone, Deno also loads OpenGL, which lacks what the engine needs and whose exit
+ * handlers can end a finished process with a segmentation fault. Gives Mesa a runtime folder as well, as it writes an
+ * error to the terminal without one.
+ */
+export function prepareDriverEnv(): void {
+  if (Deno.build.os !== "linux") return;
+  const isAllowed = (name: string) =>
+    Deno.permissions.querySync({ name: "env", variable: name }).state === "granted";
+  if (isAllowed("DENO_WEBGPU_BACKEND") && !Deno.env.get("DENO_WEBGPU_BACKEND")) {
+    Deno.env.set("DENO_WEBGPU_BACKEND", "vulkan");
+  }
+  if (!isAllowed("XDG_RUNTIME_DIR") || Deno.env.get("XDG_RUNTIME_DIR")) return;
+  const folder = runtimeFolder();
+  if (folder) Deno.env.set("XDG_RUNTIME_DIR", folder);
+}
+
+/** A folder of this user alone: the system's, else one of our own. */
+function runtimeFolder(): string | undefined {
+  try {
+    const uid = Deno.uid();
+    const isPrivate = (path: string) => {
+      const { isDirectory, mode, uid: owner } = Deno.lstatSync(path);
+      return isDirectory && owner === uid && ((mode ?? 0) & 0o077) === 0;
+    };
+    try {
+      if (isPrivate(`/run/user/${uid}`)) return `/run/user/${uid}`;
+    } catch {
+      // none of the system's
+    }
+    const cache = Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`;
+    if (Deno.permissions.querySync({ name: "write", path: cache }).state !== "granted") return;
+    const own = `${cache}/rys-edge/runtime`;
+    Deno.mkdirSync(own, { recursive: true, mode: 0o700 });
+    return isPrivate(own) ? own : undefined;
+  } catch {
+    return undefined; // not allowed, or no home: Mesa's line is only noise
+  }
+}
