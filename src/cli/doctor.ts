@@ -1,5 +1,6 @@
 import { environment, mayLook, seenVariable } from "./environment.ts";
 import { filePath } from "./file_path.ts";
+import { prepareDriverEnv } from "../../gpu/driver_env.ts";
 import { lookAtGpu } from "./gpu_check.ts";
 import { diagnose, lookAtDrivers, realFiles } from "./gpu_files.ts";
 import { driverFindings, gpuFindings, gpuReport } from "./gpu_text.ts";
@@ -91,8 +92,9 @@ export function cacheFolder(
 export async function doctor(flags: Flags, shell: Shell): Promise<number> {
   const features = wasmFeatures();
   const build = await readBuild();
-  const gpu = await lookAtGpu(navigator.gpu);
   const drivers = Deno.build.os === "linux" ? lookAtDrivers(realFiles(), seenVariable) : null;
+  prepareDriverEnv(); // as the engine does, after a look at what the user has set
+  const gpu = await lookAtGpu(navigator.gpu);
   const problems = drivers === null ? [] : diagnose(drivers, gpu.state);
   const memory = systemMemory();
   const cores = navigator.hardwareConcurrency;
