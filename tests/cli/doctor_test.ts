@@ -35,7 +35,8 @@ Deno.test("doctor says where it may not look and what is not set", async () => {
   const { code, out, err } = await program(["doctor"], {
     allow: ["--allow-read", "--no-prompt"],
   });
-  assertEquals([code, err], [0, ""]);
+  const own = err.replaceAll(/^error: XDG_RUNTIME_DIR .*\n/gm, ""); // Mesa's, where the folder is not set
+  assertEquals([code, own], [0, ""]);
   assert(/memory +unknown: Deno may not look \(--allow-sys\)/.test(out), out);
   assert(/cache +unknown: Deno may not look/.test(out), out);
   if (Deno.build.os === "linux") {
