@@ -17,6 +17,8 @@ export interface Ran {
     n_layer_eff: number;
     /** Hash of the layers in their order. */
     plan_hash: string;
+    /** Warnings of what tends to make a model worse. */
+    advisories: string[];
     /** Seed of the sampler. */
     seed?: number;
   };
@@ -40,10 +42,20 @@ export function ran(name: string, plan: EffectivePlan, seed?: number): Ran {
       n_layer: plan.nLayer,
       n_layer_eff: plan.nLayerEff,
       plan_hash: planHash,
+      advisories: plan.advisories,
       ...seed === undefined ? {} : { seed },
     },
-    fingerprint: `rys-edge-${VERSION} ${plan.spec.length <= 64 ? plan.spec : planHash}`,
+    fingerprint: `rys-edge-${VERSION} ${shortSpec(plan)}`,
   };
+}
+
+/**
+ * A plan in few characters: as it was written, or its hash where that is long.
+ *
+ * @param plan The plan.
+ */
+export function shortSpec(plan: EffectivePlan): string {
+  return plan.spec.length <= 64 ? plan.spec : planHashHex(plan.layers);
 }
 
 type Json = Record<string, unknown>;

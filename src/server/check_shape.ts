@@ -34,6 +34,11 @@ export function checkShape(path: string, body: Body): void {
     checkMessages(body.messages);
   }
   if (path.startsWith("/v1/messages")) checkSystem(body.system);
+  if (
+    /\/completions?$/.test(path) && !path.endsWith("/chat/completions") && !isGiven(body.prompt)
+  ) {
+    throw wrong("prompt", "is missing");
+  }
   if (path.endsWith("/responses") && Array.isArray(body.input) && body.input.length === 0) {
     throw wrong("input", "has nothing in it");
   }
@@ -86,11 +91,17 @@ function toolName(tool: Body): string | undefined {
 export function chooseTool(body: Body): void {
   const { tool_choice: choice, tools } = body;
   if (!isGiven(choice)) return;
+  const needsTools = () => {
+    if (Array.isArray(tools) && tools.length > 0) return;
+    throw wrong("tool_choice", "requires a call of a tool, but there are no tools");
+  };
   if (typeof choice === "string") {
+    if (choice === "required") needsTools();
     if (["none", "auto", "required"].includes(choice)) return;
     throw wrong("tool_choice", `must be "none", "auto", "required", or name a tool`);
   }
   // Anthropic's auto, any and none.
+  if (isObject(choice) && choice.type === "any") needsTools();
   if (isObject(choice) && ["auto", "any", "none"].includes(String(choice.type))) return;
   const name = isObject(choice) && ["function", "tool"].includes(String(choice.type))
     ? toolName(choice)
@@ -105,4 +116,27 @@ export function chooseTool(body: Body): void {
   body.tools = named;
   // Anthropic's form upstream takes for "required" already.
   if ((choice as Body).type === "function") body.tool_choice = "required";
+}
+
+/** Routes whose messages go through the chat template. */
+const CHATS = /\/(?:chat\/completions|responses|messages)$/;
+
+/**
+ * For a model whose chat template has no tools: refuses a request that requires a call of one. Others are answered
+ * without the tools.
+ *
+ * @param path The route, as upstream calls it.
+ * @param body The request's body, after {@linkcode chooseTool}.
+ * @returns Whether tools are left out.
+ * @throws {ApiError} 400 if a call is required.
+ */
+export function leavesOutTools(path: string, { tools, tool_choice: choice }: Body): boolean {
+  if (!CHATS.test(path) || !Array.isArray(tools) || tools.length === 0) return false;
+  const type = isObject(choice) ? choice.type : choice;
+  if (type === "none") return false;
+  if (!isGiven(type) || type === "auto") return true;
+  throw wrong(
+    "tool_choice",
+    "requires a call of a tool, which cannot be: the model's chat template has no tools",
+  );
 }

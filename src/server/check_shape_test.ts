@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { ApiError } from "./api_error.ts";
-import { checkShape, chooseTool } from "./check_shape.ts";
+import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 
 const CHAT = "/v1/chat/completions";
 const messages = [{ role: "user", content: "Hello" }];
@@ -113,4 +113,41 @@ Deno.test("chooseTool() refuses a tool that is not there, and what is no choice"
     param(() => chooseTool({ tool_choice: { type: "tool", name: "add" } })),
     "tool_choice",
   );
+});
+
+Deno.test("chooseTool() refuses to require a call where there are no tools", () => {
+  for (const choice of ["required", { type: "any" }]) {
+    for (const tools of [undefined, null, []]) {
+      assertEquals(param(() => chooseTool({ tools, tool_choice: choice })), "tool_choice");
+    }
+  }
+});
+
+Deno.test("leavesOutTools() refuses a call that is required, in each of the three forms", () => {
+  for (
+    const [path, choice] of [
+      ["/v1/chat/completions", "required"],
+      ["/chat/completions", "required"],
+      ["/v1/responses", "required"],
+      ["/v1/messages", { type: "any" }],
+      ["/v1/messages", { type: "tool", name: "add" }],
+    ] as const
+  ) {
+    const body = { tools: [add], tool_choice: choice };
+    assertEquals(param(() => leavesOutTools(path, body)), "tool_choice", path);
+  }
+});
+
+Deno.test("leavesOutTools() tells whether tools that are offered come to nothing", () => {
+  const path = "/v1/chat/completions";
+  assertEquals(leavesOutTools(path, { tools: [add] }), true);
+  assertEquals(leavesOutTools(path, { tools: [add], tool_choice: "auto" }), true);
+  assertEquals(
+    leavesOutTools("/v1/messages", { tools: [add], tool_choice: { type: "auto" } }),
+    true,
+  );
+  for (const body of [{}, { tools: [] }, { tools: [add], tool_choice: "none" }]) {
+    assertEquals(leavesOutTools(path, body), false);
+  }
+  assertEquals(leavesOutTools("/completion", { tools: [add], tool_choice: "required" }), false);
 });

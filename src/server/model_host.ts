@@ -27,6 +27,8 @@ export interface Host {
   costOptions: CostOptions;
   /** Whether the model can rank. */
   canRank: boolean;
+  /** Whether the chat template has tools, or calls of them. */
+  hasTools: boolean;
   /** What loading took. */
   boot: BootFacts;
 }
@@ -175,16 +177,30 @@ async function hostOf(
     },
   });
   const start = performance.now();
+  let hasTools: boolean;
   try {
     const lease = await pool.acquire("text", plans.base.plan, signal, false);
-    lease.release();
+    try {
+      hasTools = await templateHasTools(lease.context, signal);
+    } finally {
+      lease.release();
+    }
   } catch (error) {
     await pool.close(new EngineError("the model is disposed"));
     // Who starts the server is told what the engine says; a client is not.
     throw error instanceof ApiError && error.cause !== undefined ? error.cause : error;
   }
   const boot = { load_ms: Math.round(loadMs), context_ms: Math.round(performance.now() - start) };
-  return { model, plans, pool, facts, costOptions, canRank, boot };
+  return { model, plans, pool, facts, costOptions, canRank, hasTools, boot };
+}
+
+/** Upstream finds out by trying what a chat template writes; where it has neither tools nor calls, it leaves them out. */
+async function templateHasTools(context: Context, signal: AbortSignal): Promise<boolean> {
+  const { body } = await context.request("/props", undefined, { signal });
+  const { chat_template_caps: caps } = JSON.parse(new TextDecoder().decode(body)) as {
+    chat_template_caps?: Record<string, boolean>;
+  };
+  return caps === undefined || caps.supports_tools === true || caps.supports_tool_calls === true;
 }
 
 /**

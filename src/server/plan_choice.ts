@@ -70,7 +70,7 @@ export class PlanChoice {
     const named = this.#byName(model ?? "", repeatLayers != null);
     if (repeatLayers === undefined || repeatLayers === null) return named;
     const plan = this.#read("repeat_layers", repeatLayers);
-    return { name: `${named.name.split("@", 1)[0] || this.base.name}@${plan.spec}`, plan };
+    return { name: `${this.base.name}@${plan.spec}`, plan };
   }
 
   #byName(name: string, planGiven: boolean): NamedPlan {
@@ -81,7 +81,8 @@ export class PlanChoice {
     if (at > 0 && !planGiven) {
       const base = name.slice(0, at);
       if (this.#strict) this.#known(base);
-      return { name, plan: this.#read("model", name.slice(at + 1)) };
+      const plan = this.#read("model", name.slice(at + 1));
+      return { name: `${this.base.name}@${name.slice(at + 1)}`, plan };
     }
     if (this.#strict) this.#known(name);
     return this.base;

@@ -1,11 +1,13 @@
 import { EngineError, type ModelInfo } from "../engine/mod.ts";
+import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
 import { estimateFacts } from "./plan_facts.ts";
-import { cleanError, eventMarker, markAnswer, type Ran, ran } from "./answer.ts";
+import { cleanError, eventMarker, markAnswer, type Ran, ran, shortSpec } from "./answer.ts";
 import { ApiError, ClientGone, toApiError, unavailable, withoutPlaces } from "./api_error.ts";
 import { ApiKeys } from "./api_keys.ts";
 import { checkBody, checkTexts } from "./check_body.ts";
-import { checkShape, chooseTool } from "./check_shape.ts";
+import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 import { Cors } from "./cors.ts";
+import { explainFault } from "./explain_fault.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
 import { type Host, loadHost, modelName } from "./model_host.ts";
 import { type ServerOptions, type Settings, settings } from "./options.ts";
@@ -90,6 +92,8 @@ const MAX_RELOADS = 3;
 const MAX_BODIES = 256 << 20;
 /** What is left after `drainTimeout` to stop what still runs, in milliseconds. */
 const STOP_MS = 1000;
+/** Plans whose warnings are remembered as logged. */
+const MAX_ADVISED = 1000;
 /** How long freeing the model is waited for, in milliseconds. */
 const FREE_MS = 1500;
 
@@ -118,6 +122,9 @@ class Server implements RysServer {
   #host: Host | undefined;
   #loading: Promise<void> | undefined;
   #why = "";
+  /** Hashes of the plans whose warnings are logged. */
+  readonly #advised = new Set<string>();
+  #toldOfTools = false;
   #inFlight = 0;
   #idle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
@@ -152,6 +159,16 @@ class Server implements RysServer {
     }
   }
 
+  /** Logs a plan's warnings, once. */
+  #advise(plan: EffectivePlan): void {
+    if (plan.advisories.length === 0) return;
+    const hash = planHashHex(plan.layers);
+    if (this.#advised.has(hash)) return;
+    if (this.#advised.size >= MAX_ADVISED) this.#advised.clear();
+    this.#advised.add(hash);
+    for (const text of plan.advisories) this.#log(`plan ${shortSpec(plan)}: ${text}`);
+  }
+
   #tellModel(info: ModelInfo): void {
     try {
       this.#settings.onModel?.(info);
@@ -175,6 +192,7 @@ class Server implements RysServer {
           `model ready: loaded in ${host.boot.load_ms} ms, context in ${host.boot.context_ms} ms`,
         );
         this.#tellModel(host.model.info);
+        for (const { plan } of host.plans.names) this.#advise(plan);
       } catch (error) {
         if (this.#closing) return;
         this.#why = error instanceof Error ? error.message : String(error);
@@ -541,7 +559,7 @@ class Server implements RysServer {
         signal: job.signal,
       });
       const answer = JSON.parse(new TextDecoder().decode(bytes));
-      if (status !== 200) return upstreamError(answer, status, path);
+      if (status !== 200) return upstreamError(answer, status, path, body);
       return json(change(answer) ?? answer);
     } finally {
       lease.release();
@@ -563,6 +581,18 @@ class Server implements RysServer {
     else checkBody(rest, facts);
     checkShape(route.path, rest);
     chooseTool(rest);
+    if (!host.hasTools && leavesOutTools(route.path, rest) && !this.#toldOfTools) {
+      this.#toldOfTools = true;
+      this.#log("a request has tools; the model's chat template has none, so they are left out");
+    }
+    if (route.kind === "rerank" && !host.canRank) {
+      throw new ApiError(
+        501,
+        `This model does not rank texts; serve a reranking model, whose GGUF file has the pooling type "rank" ` +
+          `(serve --pooling rank -m FILE)`,
+      );
+    }
+    this.#advise(named.plan);
     if (route.kind === "ask") {
       return await this.#ask(host, named, route.path, rest, job, (answer) => {
         if (route.path !== "/tokenize" && route.path !== "/detokenize") {
@@ -572,9 +602,9 @@ class Server implements RysServer {
     }
     const kind: ContextKind = route.kind === "embed"
       ? "embeddings"
-      : route.kind === "rerank" && host.canRank
+      : route.kind === "rerank"
       ? "rerank"
-      : "text"; // whose own answer is that ranking is not offered
+      : "text";
     let seed: number | undefined;
     if (route.kind === "generate") {
       const given = rest.seed;
@@ -626,7 +656,7 @@ class Server implements RysServer {
       const { status } = await head.promise;
       const answer = JSON.parse(new TextDecoder().decode(join(early)));
       early = [];
-      if (status !== 200) return upstreamError(answer, status, route.path);
+      if (status !== 200) return upstreamError(answer, status, route.path, body);
       markAnswer(answer, what);
       return json(answer);
     }
@@ -778,11 +808,17 @@ function checkHead(request: Request): void {
 }
 
 /** An error of upstream's as an answer. */
-function upstreamError(answer: unknown, status: number, path: string): Response {
+function upstreamError(
+  answer: unknown,
+  status: number,
+  path: string,
+  request?: unknown,
+): Response {
   const body = answer as { error?: unknown };
   if (typeof body?.error === "object" && body.error !== null) {
     const error = body.error as Record<string, unknown>;
     cleanError(error);
+    Object.assign(error, explainFault(String(error.message), request));
     if (status === 500 && !isInner(String(error.message))) {
       status = 400;
       Object.assign(error, { code: status, type: "invalid_request_error" });

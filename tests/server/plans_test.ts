@@ -13,7 +13,10 @@ test(
         [{ model: "deep" }, "deep"],
         [{ model: "demo@26,34" }, "demo@26,34"],
         [{ repeat_layers: "26,34" }, "demo@26,34"],
-        [{ model: "plain", repeat_layers: "26,34" }, "plain@26,34"],
+        // The plan that runs is not the alias's: the answer names the model.
+        [{ model: "plain", repeat_layers: "26,34" }, "demo@26,34"],
+        [{ model: "deep@26..33" }, "demo@26..33"],
+        [{ model: "gpt-4o@26,34" }, "demo@26,34"],
         [{ model: "gpt-4o", repeat_layers: "26..33" }, "demo@26..33"],
       ] as const
     ) {
@@ -239,5 +242,31 @@ test(
     assertEquals(await metric(server, "rys_contexts_made_total"), 1);
     // The context that was to make room is in use again.
     await json(server, "/completion", GREEDY);
+  },
+);
+
+const lines: string[] = [];
+const SKIPPING = [0, 1, 2, 3, 2, 3];
+
+test(
+  "an answer has its plan's warnings, and the log has them once",
+  { onLog: (line) => lines.push(line), aliases: { early: "0,2" } },
+  async (server) => {
+    const advice = "36 of 40 layers are skipped (4..39)";
+    for (let i = 0; i < 2; i++) {
+      const { rys } = await json(server, "/completion", { ...GREEDY, repeat_layers: SKIPPING });
+      assertEquals(rys.n_layer_eff, 6);
+      assert(rys.advisories.some((text: string) => text.includes(advice)), rys.advisories);
+    }
+    const stream = await send(server, "/completion", {
+      ...GREEDY,
+      repeat_layers: SKIPPING,
+      stream: true,
+    });
+    assert((await events(stream)).at(-1).rys.advisories.join().includes(advice));
+    assertEquals((await json(server, "/completion", GREEDY)).rys.advisories, []);
+    assertEquals(lines.filter((line) => line.includes(advice)).length, 1, lines.join("\n"));
+    // Those of plans that the server has names for come with its start.
+    assertEquals(lines.filter((line) => line.startsWith("plan 0,2: ")).length, 1);
   },
 );

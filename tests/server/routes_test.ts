@@ -196,10 +196,9 @@ shared("tokens and templates", async (server) => {
 });
 
 shared("what the model cannot do is said", async (server) => {
-  assertEquals(
-    (await refusal(server, 501, "/rerank", { query: "a", documents: ["b"] })).type,
-    "not_supported_error",
-  );
+  const rerank = await refusal(server, 501, "/rerank", { query: "a", documents: ["b"] });
+  assertEquals(rerank.type, "not_supported_error");
+  assert(rerank.message.includes("reranking model"), rerank.message);
   await refusal(server, 501, "/infill", { input_prefix: "a", input_suffix: "b" });
   await refusal(server, 501, "/props", {});
   await refusal(server, 501, "/slots/0?action=save", { filename: "x" });
@@ -260,3 +259,61 @@ shared("text that is no Unicode is replaced, never thrown", async (server) => {
   );
   await json(server, "/completion", { ...STORY, prompt: "\ud800 lone" });
 });
+
+shared("a field that is missing or cannot be parsed is named", async (server) => {
+  const schema = { type: "foo" };
+  const chat = { response_format: { type: "json_schema", json_schema: { schema } } };
+  for (
+    const [path, body, param, part] of [
+      ["/completion", {}, "prompt", '"prompt" is missing'],
+      ["/v1/completions", { prompt: null }, "prompt", '"prompt" is missing'],
+      ["/completion", { ...STORY, json_schema: schema }, "json_schema", "type foo"],
+      ["/v1/chat/completions", { ...CHAT, ...chat }, "response_format", "type foo"],
+      ["/completion", { ...STORY, grammar: "root ::= (" }, "grammar", "could not be parsed"],
+      ["/completion", { ...STORY, grammar: "x", stream: true }, "grammar", "could not be parsed"],
+    ] as const
+  ) {
+    const error = await refusal(server, 400, path, body);
+    assertEquals(error.param, param);
+    assert(error.message.startsWith(`"${param}"`) && error.message.includes(part), error.message);
+  }
+});
+
+const lines: string[] = [];
+
+test(
+  "a call of a tool cannot be required where the chat template has no tools",
+  { onLog: (line) => lines.push(line) },
+  async (server) => {
+    const parameters = { type: "object", properties: {} };
+    const tools = [{ type: "function", function: { name: "add", parameters } }];
+    const flat = [{ type: "function", name: "add", parameters }];
+    const ours = [{ name: "add", input_schema: parameters }];
+    for (
+      const [path, body] of [
+        ["/v1/chat/completions", { ...CHAT, tools, tool_choice: "required" }],
+        ["/v1/chat/completions", {
+          ...CHAT,
+          tools,
+          tool_choice: { type: "function", function: { name: "add" } },
+        }],
+        ["/v1/responses", { input: "Hello", tools: flat, tool_choice: "required" }],
+        ["/v1/messages", { ...CHAT, tools: ours, tool_choice: { type: "any" } }],
+        ["/v1/messages", { ...CHAT, tools: ours, tool_choice: { type: "tool", name: "add" } }],
+      ] as const
+    ) {
+      const error = await refusal(server, 400, path, body);
+      assertEquals(error.param, "tool_choice");
+      assert(error.message.includes("chat template has no tools"), error.message);
+    }
+    for (const tool_choice of ["auto", undefined]) {
+      const { choices } = await json(server, "/v1/chat/completions", {
+        ...CHAT,
+        tools,
+        tool_choice,
+      });
+      assertEquals(choices[0].message.role, "assistant");
+    }
+    assertEquals(lines.filter((line) => line.includes("left out")).length, 1, lines.join("\n"));
+  },
+);
