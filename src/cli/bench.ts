@@ -1,10 +1,11 @@
-import type { Context, GenerateOptions } from "../engine/mod.ts";
+import type { Context, GenerateOptions, PlanInput } from "../engine/mod.ts";
 import { type EffectivePlan, planToJson } from "../plan/mod.ts";
 import { UsageError } from "./errors.ts";
 import { gpuJson, gpuLine } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
+import { planInput } from "./plan_input.ts";
 import { formatRatio } from "./plan_text.ts";
-import { checkSpec, type LoadedModel, openModel, planFor } from "./session.ts";
+import { type LoadedModel, openModel, planFor } from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 import type { FlagId } from "./flags.ts";
 
@@ -48,9 +49,9 @@ export function statsOf(samples: readonly number[]): Stats {
  * @param shell Where to write.
  */
 export async function bench(flags: Flags, shell: Shell): Promise<number> {
-  const specs = flags.all("repeatLayersList");
   const where = flags.name("repeatLayersList");
-  for (const spec of specs) checkSpec(flags, spec, "repeatLayersList");
+  const specs: PlanInput[] = [];
+  for (const text of flags.all("repeatLayersList")) specs.push(await planInput(where, text));
   const tests: Test[] = [
     ...numbers(flags, "benchPrompt", "128", 1).map((n) => ({ kind: "pp" as const, n })),
     ...numbers(flags, "benchGen", "32", 2).map((n) => ({ kind: "tg" as const, n })),
@@ -63,14 +64,15 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
 
   await using loaded = await openModel(flags, shell, (file) => {
     for (const spec of specs.length > 0 ? specs : [undefined]) {
-      for (const text of planFor(where, spec, file).advisories) {
-        shell.warn(specs.length > 1 ? `${spec}: ${text}` : text);
+      const plan = planFor(where, spec, file);
+      for (const text of plan.advisories) {
+        shell.warn(specs.length > 1 ? `${plan.spec}: ${text}` : text);
       }
     }
   });
   const { nCtxTrain } = loaded.model.info;
   const nCtx = flags.number("ctxSize") ?? Math.max(...tests.map((test) => test.n)) + 16;
-  const plans = [
+  const plans: PlanInput[] = [
     "none",
     ...specs.length === 0 && loaded.model.info.layerPlan !== ""
       ? [loaded.model.info.layerPlan]
@@ -94,7 +96,9 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
     for (const [t, test] of tests.entries()) {
       for (const [c, context] of contexts.entries()) {
         if (!shell.quiet && Deno.stderr.isTerminal()) {
-          shell.err(`\r\x1b[K${i + 1}/${repetitions} ${test.kind}${test.n} ${plans[c]}`);
+          shell.err(
+            `\r\x1b[K${i + 1}/${repetitions} ${test.kind}${test.n} ${context.info.plan.spec}`,
+          );
         }
         rows[c * tests.length + t]!.samples.push(await measure(context, test, shell.signal));
       }

@@ -4,11 +4,11 @@ import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
 import { gpuLine } from "./gpu_flags.ts";
 import { lineSource, type TerminalLines } from "./line_editor.ts";
 import type { Flags } from "./parse_flags.ts";
+import { planInput, planInputOrNone } from "./plan_input.ts";
 import { alignLines, planLines } from "./plan_text.ts";
 import {
   bootLog,
   checkFit,
-  checkSpec,
   type LoadedModel,
   openContext,
   openModel,
@@ -34,9 +34,8 @@ Ctrl-C stops an answer.
  * @param shell Where to write.
  */
 export async function chat(flags: Flags, shell: Shell): Promise<number> {
-  const spec = flags.text("repeatLayers");
   const where = flags.name("repeatLayers");
-  checkSpec(flags, spec, "repeatLayers");
+  const spec = await planInputOrNone(where, flags.text("repeatLayers"));
   const options = await generateOptions(flags);
   const first = await promptText(flags);
   const lines = lineSource(shell, "> "); // before loading, so that what is typed meanwhile is kept
@@ -188,7 +187,8 @@ class Chat {
 
   /** A context with the new plan on the same weights; the old one is freed only when the new one stands. */
   async #changePlan(spec: string): Promise<void> {
-    const next = await openContext(this.flags, this.loaded, spec, "/plan");
+    const plan = await planInput("/plan", spec);
+    const next = await openContext(this.flags, this.loaded, plan, "/plan");
     const old: Context = this.session.context;
     this.session = next;
     await old.dispose();

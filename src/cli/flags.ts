@@ -204,7 +204,7 @@ export const FLAGS = [
     group: "Plan",
     help:
       'layers to run again: "26,34" (26..33 once more), "26,34x2" (twice more), "43,45;28,34", ' +
-      '"layers:0..33,33,34..63", "none"',
+      '"layers:0..33,33,34..63", "none", or @FILE with a recipe (YAML or JSON)',
   },
   {
     id: "repeatLayersList",
@@ -215,7 +215,7 @@ export const FLAGS = [
     env: "LLAMA_ARG_REPEAT_LAYERS",
     commands: ["bench"],
     group: "Plan",
-    help: "a plan to measure beside none; give it again for more plans",
+    help: "a plan (or @FILE) to measure beside none; give it again for more plans",
   },
   {
     id: "nLayer",
@@ -246,7 +246,8 @@ export const FLAGS = [
     value: "FILE",
     commands: ["plan"],
     group: "Plan",
-    help: "read the plan from a file: the grammar, mergekit YAML, or JSON with rys_relayer, " +
+    help:
+      "read the plan from a file: the grammar, mergekit YAML, or YAML or JSON with rys_relayer, " +
       'layers or blocks; "-" is standard input',
   },
   {

@@ -4,9 +4,10 @@ import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { promptText } from "./generate_flags.ts";
 import { gpuJson } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
+import { planInputOrNone } from "./plan_input.ts";
 import { alignLines, formatBytes, formatRuns } from "./plan_text.ts";
 import { costOf } from "./model_file.ts";
-import { checkSpec, type LoadedModel, openModel, planFor, planLog } from "./session.ts";
+import { type LoadedModel, openModel, planFor, planLog } from "./session.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 
 const DEFAULT_TOP = 10;
@@ -30,9 +31,8 @@ export interface Likely {
  * @param shell Where to write.
  */
 export async function logits(flags: Flags, shell: Shell): Promise<number> {
-  const spec = flags.text("repeatLayers");
   const where = flags.name("repeatLayers");
-  checkSpec(flags, spec, "repeatLayers");
+  const spec = await planInputOrNone(where, flags.text("repeatLayers"));
   const prompt = await promptOf(flags);
   const output = flags.text("output");
   if (output === "-" && flags.on("json")) {

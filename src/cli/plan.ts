@@ -9,11 +9,12 @@ import {
   toMergekit,
   toRelayer,
 } from "../plan/mod.ts";
-import { asUsage, fileError, UsageError } from "./errors.ts";
+import type { PlanInput } from "../engine/mod.ts";
+import { asUsage, UsageError } from "./errors.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, formatBytes, layerBar, planLines } from "./plan_text.ts";
 import { costJson, costOf, demoModel, type ModelFile, readModelFile } from "./model_file.ts";
-import { readInput } from "./read_input.ts";
+import { planInputOrNone, readPlanFile } from "./plan_input.ts";
 import { type Shell, showsColour, styles } from "./shell.ts";
 
 /**
@@ -38,7 +39,7 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
   }
   const given = fromFile !== undefined
     ? { what: await readPlanFile(fromFile), where: fromFile }
-    : { what: flags.text("repeatLayers"), where: flags.name("repeatLayers") };
+    : await givenPlan(flags);
 
   // What no model could run is refused before the model is looked at.
   if (given.what !== undefined) asUsage(given.where, () => readPlan(given.what));
@@ -82,6 +83,11 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
   return 0;
 }
 
+async function givenPlan(flags: Flags): Promise<{ what: PlanInput | undefined; where: string }> {
+  const where = flags.name("repeatLayers");
+  return { what: await planInputOrNone(where, flags.text("repeatLayers")), where };
+}
+
 /** The number of layers that the plan's own form tells. */
 function layersOf(what: unknown): number | undefined {
   if (typeof what !== "object" || what === null) return undefined;
@@ -90,16 +96,6 @@ function layersOf(what: unknown): number | undefined {
       typeof root.source_num_layers === "number"
     ? root.source_num_layers
     : undefined;
-}
-
-async function readPlanFile(path: string): Promise<unknown> {
-  const text = (await readInput(path)).trim();
-  if (!/^[[{]/.test(text)) return text;
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw fileError("read a plan from", path, error);
-  }
 }
 
 function convert(

@@ -3,11 +3,11 @@ import { planToJson } from "../plan/mod.ts";
 import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
 import { gpuJson } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
+import { planInputOrNone } from "./plan_input.ts";
 import { readPiped } from "./read_input.ts";
 import {
   bootLog,
   checkFit,
-  checkSpec,
   type LoadedModel,
   openContext,
   openModel,
@@ -25,9 +25,8 @@ const DEFAULT_PREDICT = 128;
  * @param shell Where to write.
  */
 export async function run(flags: Flags, shell: Shell): Promise<number> {
-  const spec = flags.text("repeatLayers");
   const where = flags.name("repeatLayers");
-  checkSpec(flags, spec, "repeatLayers");
+  const spec = await planInputOrNone(where, flags.text("repeatLayers"));
   const options = await generateOptions(flags);
   const asked = await promptText(flags);
   const piped = asked === undefined ? await readPiped() : undefined;

@@ -1,4 +1,4 @@
-import { expandPlan, readPlan } from "../plan/mod.ts";
+import type { PlanInput } from "../engine/mod.ts";
 import { parseAliases } from "../server/from_environment.ts";
 import { serve as listen, type ServeOptions } from "../server/mod.ts";
 import { serverOptions } from "../server/options.ts";
@@ -9,8 +9,9 @@ import type { FlagId } from "./flags.ts";
 import { gpuLine, gpuOptions, missedLayers } from "./gpu_flags.ts";
 import { costOf, demoModel, readModelFile } from "./model_file.ts";
 import type { Flags } from "./parse_flags.ts";
+import { planInputOrNone } from "./plan_input.ts";
 import { readInput } from "./read_input.ts";
-import { checkSpec, contextOptions, planFor } from "./session.ts";
+import { contextOptions, planFor } from "./session.ts";
 import { type Shell, styles } from "./shell.ts";
 
 /** Flags of sampling, as llama-server's own, which make its defaults. */
@@ -35,11 +36,11 @@ const SAMPLING: readonly [id: FlagId, name: string][] = [
 export async function serve(flags: Flags, shell: Shell): Promise<number> {
   const path = flags.text("served") ?? demoModel();
   if (path === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
-  const spec = flags.text("repeatLayers");
-  checkSpec(flags, spec, "repeatLayers");
-  const aliases = asUsage(flags.name("alias"), () => parseAliases(flags.all("alias")));
-  for (const [name, plan] of Object.entries(aliases)) {
-    if (plan !== undefined) asUsage(`${flags.name("alias")} ${name}`, () => readPlan(plan));
+  const spec = await planInputOrNone(flags.name("repeatLayers"), flags.text("repeatLayers"));
+  const named = asUsage(flags.name("alias"), () => parseAliases(flags.all("alias")));
+  const aliases: Record<string, PlanInput | undefined> = Object.create(null);
+  for (const [name, text] of Object.entries(named)) {
+    aliases[name] = await planInputOrNone(`${flags.name("alias")} ${name}`, text);
   }
   const options = await serveOptions(flags, shell, path, spec, aliases);
   asUsage("", () => serverOptions(options));
@@ -109,8 +110,8 @@ async function serveOptions(
   flags: Flags,
   shell: Shell,
   path: string,
-  repeatLayers: string | undefined,
-  aliases: Record<string, string | undefined>,
+  repeatLayers: PlanInput | undefined,
+  aliases: Record<string, PlanInput | undefined>,
 ): Promise<ServeOptions> {
   const { nCtx: _nCtx, nParallel: _nParallel, ...context } = await contextOptions(flags, 0);
   const sampling = SAMPLING.flatMap(([id, name]) => {
@@ -188,20 +189,16 @@ async function apiKeys(flags: Flags): Promise<string[]> {
 async function checkModel(
   flags: Flags,
   path: string,
-  spec: string | undefined,
-  aliases: Record<string, string | undefined>,
+  spec: PlanInput | undefined,
+  aliases: Record<string, PlanInput | undefined>,
 ): Promise<void> {
   const file = await readModelFile(path);
-  const { nLayer, nextn } = file.header;
-  if (nLayer === 0) {
+  if (file.header.nLayer === 0) {
     throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
   }
   const plan = planFor(flags.name("repeatLayers"), spec, file);
   asUsage("", () => costOf(file, plan, flags));
-  for (const [name, text] of Object.entries(aliases)) {
-    if (text === undefined) continue;
-    asUsage(`${flags.name("alias")} ${name}`, () => {
-      expandPlan(readPlan(text, { nLayer, nextn }), nLayer, { nextn });
-    });
+  for (const [name, plan] of Object.entries(aliases)) {
+    if (plan !== undefined) planFor(`${flags.name("alias")} ${name}`, plan, file);
   }
 }

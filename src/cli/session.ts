@@ -1,4 +1,10 @@
-import { type Context, type ContextOptions, loadModel, type Model } from "../engine/mod.ts";
+import {
+  type Context,
+  type ContextOptions,
+  loadModel,
+  type Model,
+  type PlanInput,
+} from "../engine/mod.ts";
 import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
 import { chatTemplateArgs } from "./chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
@@ -35,25 +41,18 @@ export interface Session {
 }
 
 /**
- * Checks a plan's text before any model is looked at.
- *
- * @param flags The command line.
- * @param spec The text.
- * @param id The flag it comes from.
- */
-export function checkSpec(flags: Flags, spec: string | undefined, id: FlagId): void {
-  if (spec !== undefined) asUsage(flags.name(id), () => readPlan(spec));
-}
-
-/**
- * A plan's text on a model; without one, the file's own plan.
+ * A plan on a model; without one, the file's own plan.
  *
  * @param where What messages begin with.
- * @param spec The text.
+ * @param spec The plan as it was given.
  * @param file The model.
  * @throws {UsageError} If it does not fit the model.
  */
-export function planFor(where: string, spec: string | undefined, file: ModelFile): EffectivePlan {
+export function planFor(
+  where: string,
+  spec: PlanInput | undefined,
+  file: ModelFile,
+): EffectivePlan {
   const { nLayer, nextn, layerPlan } = file.header;
   return asUsage(spec === undefined ? `${file.path}: rys.layer_plan` : where, () => {
     const plan = readPlan(spec ?? (layerPlan || "none"), { nLayer, nextn });
@@ -66,14 +65,14 @@ export function planFor(where: string, spec: string | undefined, file: ModelFile
  *
  * @param flags The command line.
  * @param where What messages begin with.
- * @param spec The plan's text.
+ * @param spec The plan.
  * @param file The model.
  * @throws {UsageError} If they do not.
  */
 export function checkFit(
   flags: Flags,
   where: string,
-  spec: string | undefined,
+  spec: PlanInput | undefined,
   file: ModelFile,
 ): void {
   const plan = planFor(where, spec, file);
@@ -132,13 +131,13 @@ export async function openModel(
  *
  * @param flags The command line.
  * @param loaded The model.
- * @param spec The plan's text; without it, the file's own plan.
+ * @param spec The plan; without it, the file's own plan.
  * @param where What messages about the plan begin with.
  */
 export async function openContext(
   flags: Flags,
   loaded: LoadedModel,
-  spec: string | undefined,
+  spec: PlanInput | undefined,
   where: string,
 ): Promise<Session> {
   const plan = planFor(where, spec, loaded.file);

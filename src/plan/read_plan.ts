@@ -2,14 +2,15 @@ import { isRecord, layerNumber, show } from "./_text.ts";
 import { checkPlan } from "./_check_plan.ts";
 import { formatPlan } from "./format_plan.ts";
 import { fromMergekit } from "./mergekit.ts";
+import { parseYaml } from "./_yaml.ts";
 import { parsePlan, type ParsePlanOptions } from "./parse_plan.ts";
 import { fromRelayer } from "./relayer.ts";
 import { MAX_LAYERS, type PathPlan, type Plan } from "./types.ts";
 
 /**
- * Reads a plan in any of the forms it is found in: text in the grammar of {@linkcode parsePlan}, the text of a mergekit
- * recipe, a parsed recipe, a config with `rys_relayer`, an object with RYS's `layers` or `blocks` key, or a plain list of
- * layers.
+ * Reads a plan in any of the forms it is found in: text in the grammar of {@linkcode parsePlan}, a mergekit recipe, a
+ * config with `rys_relayer`, an object with RYS's `layers` or `blocks` key, or a plain list of layers; the objects also as
+ * YAML text.
  *
  * @param value What was found.
  * @param options What is known of the model.
@@ -25,13 +26,12 @@ import { MAX_LAYERS, type PathPlan, type Plan } from "./types.ts";
  *
  * assertEquals(readPlan([0, 1, 1, 2]), { kind: "path", spec: "layers:0..1,1..2", layers: [0, 1, 1, 2] });
  * assertEquals(readPlan({ blocks: "1,2" }).kind, "spec");
+ * assertEquals(readPlan("blocks: [[26, 34], [10, 12]]").spec, "26,34;10,12");
  * ```
  */
 export function readPlan(value: unknown, options: ParsePlanOptions = {}): Plan {
   if (typeof value === "string") {
-    return /^[ \t]*slices[ \t]*:/m.test(value)
-      ? fromMergekit(value, options)
-      : parsePlan(value, options);
+    return isYaml(value) ? readPlan(yamlObject(value), options) : parsePlan(value, options);
   }
   if (Array.isArray(value)) return fromLayers(value, options);
   if (isRecord(value)) {
@@ -62,6 +62,19 @@ export function readPlan(value: unknown, options: ParsePlanOptions = {}): Plan {
     }: expected text, a list of layers, or an object with slices, ` +
       `rys_relayer, layers or blocks`,
   );
+}
+
+/** Whether text is YAML with a key of a recipe, and no plan in the grammar, which begins `layers:` and `blocks:` as well. */
+function isYaml(text: string): boolean {
+  if (/^[ \t]*(?:slices|rys_relayer|layer_indices)[ \t]*:/m.test(text)) return true;
+  if (/^[ \t]*(?:layers|blocks)[ \t]*:(?:[ \t]+[[{"']|[ \t]*\r?\n[ \t]*-)/m.test(text)) return true;
+  return /\n/.test(text.trim()) && /^(?:layers|blocks)[ \t]*:[ \t]/m.test(text);
+}
+
+function yamlObject(text: string): object {
+  const value = parseYaml(text);
+  if (isRecord(value)) return value;
+  throw new TypeError(`A recipe is a mapping, not ${show(value)}`);
 }
 
 function prefixed(prefix: string, text: string): string {

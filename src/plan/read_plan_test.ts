@@ -60,3 +60,36 @@ Deno.test("readPlan() refuses other shapes", () => {
   assertThrows(() => readPlan({ blocks: [[3, 1]] }), RangeError, "is reversed");
   assertThrows(() => readPlan({ blocks: [[-3, 1]] }), SyntaxError);
 });
+
+Deno.test("readPlan() reads YAML like the same JSON", () => {
+  const plan = readPlan({ blocks: [[26, 34], [10, 12]] });
+  for (
+    const text of [
+      "blocks: [[26,34],[10,12]]",
+      "# found by search\nblocks:\n  - [26, 34]\n  - [10, 12]\n",
+      "blocks:\n- - 26\n  - 34\n- [10, 12]",
+      "model: some/model\nblocks: 26,34;10,12\n",
+      'blocks: "26,34;10,12"',
+    ]
+  ) {
+    assertEquals(
+      expandPlan(readPlan(text), 40).layers,
+      expandPlan(plan, 40).layers,
+      text,
+    );
+  }
+  assertEquals(readPlan("layers: [0, 1, 1, 2]\n"), readPlan([0, 1, 1, 2]));
+  assertEquals(readPlan("name: x\nlayers: 0..1,1..2\n").kind, "path");
+  assertEquals(
+    readPlan("rys_relayer:\n  source_num_layers: 3\n  layer_indices: [0, 1, 1, 2]\n"),
+    readPlan([0, 1, 1, 2]),
+  );
+});
+
+Deno.test("readPlan() keeps the grammar's prefixes apart from YAML", () => {
+  for (const text of ["layers:0,1,1", "layers: 0,1,1", "blocks:1,2", "blocks: 1,2"]) {
+    assertEquals(readPlan(text).spec, text);
+  }
+  assertThrows(() => readPlan("blocks: [[34, 26]]"), RangeError, "is reversed");
+  assertThrows(() => readPlan("blocks: [[26, 34]"), SyntaxError, "YAML");
+});

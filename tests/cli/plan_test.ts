@@ -98,3 +98,54 @@ Deno.test("plan refuses what does not go together", async () => {
     assertEquals(err.trimEnd().split("\n").length, 1, err);
   }
 });
+
+Deno.test("--repeat-layers @FILE reads a recipe in each of its forms, and so does an alias", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const { layers } = await json(["plan", "--n-layer", "40", "--repeat-layers", "26,34;10,12"]);
+    const files: Record<string, string> = {
+      "flow.yaml": "blocks: [[26,34],[10,12]]\n",
+      "block.yaml": "# found\nblocks:\n  - [26, 34]\n  - [10, 12]\n",
+      "text.yaml": "name: x\nblocks: 26,34;10,12\n",
+      "blocks.json": '{ "blocks": [[26, 34], [10, 12]] }',
+      "layers.json": JSON.stringify({ layers }),
+      "layers.yaml": `layers: [${layers.join(", ")}]\n`,
+      "spec.txt": "26,34;10,12\n",
+    };
+    for (const form of ["mergekit", "rys_relayer"]) {
+      const { out } = await program([
+        ...["plan", "-m", MODEL, "--repeat-layers", "26,34;10,12", "--to", form],
+      ]);
+      files[form] = out;
+    }
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+      const plan = await json(["plan", "-m", MODEL, "--repeat-layers", `@${folder}/${name}`]);
+      assertEquals(plan.layers, layers, name);
+    }
+    const at = `@${folder}/flow.yaml`;
+    const run = await json(["run", "-p", "Once", "-n", "2", "--repeat-layers", at]);
+    assertEquals(run.plan.layers, layers);
+    const env = { LLAMA_ARG_REPEAT_LAYERS: at };
+    assertEquals((await json(["logits", "-p", "Once"], { env })).plan.layers, layers);
+
+    await Deno.writeTextFile(`${folder}/wrong.yaml`, "blocks: [[34,26]]\n");
+    for (
+      const [args, code, part] of [
+        [["--repeat-layers", `${folder}/flow.yaml`], 2, `write @${folder}/flow.yaml`],
+        [["--repeat-layers", `@${folder}/wrong.yaml`], 2, "reversed"],
+        [["--repeat-layers", `@${folder}/none.yaml`], 1, "no such file"],
+        [["--repeat-layers", "@"], 2, "name of a file"],
+        [["serve", "--alias", `deep=@${folder}/none.yaml`], 1, "no such file"],
+        [["serve", "--alias", `deep=${folder}/flow.yaml`], 2, `write @${folder}/flow.yaml`],
+        [["serve", "--alias", `deep=@${folder}/wrong.yaml`], 2, "reversed"],
+      ] as const
+    ) {
+      const result = await program([...args]);
+      assertEquals(result.code, code, result.err);
+      assertStringIncludes(result.err, part);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

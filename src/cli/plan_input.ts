@@ -1,0 +1,71 @@
+import type { PlanInput } from "../engine/mod.ts";
+import { readPlan } from "../plan/mod.ts";
+import { asUsage, fileError, UsageError } from "./errors.ts";
+import { readInput } from "./read_input.ts";
+
+/** Characters of a name that a file is looked for by. */
+const MAX_PATH = 1000;
+
+/**
+ * What stands for a plan on the command line: its text, or `@` and the name of a file with a recipe. It is checked as far
+ * as that is possible without a model.
+ *
+ * @param where What messages begin with, e.g. a flag's name.
+ * @param text The text.
+ * @throws {UsageError} If it is no plan.
+ * @throws {Failure} If the file cannot be read.
+ */
+export async function planInput(where: string, text: string): Promise<PlanInput> {
+  if (text.startsWith("@")) {
+    const path = text.slice(1);
+    if (path === "") {
+      throw new UsageError(`${where} @ needs the name of a file, as in @recipe.yaml`);
+    }
+    const plan = await readPlanFile(path);
+    asUsage(`${where} ${text}`, () => readPlan(plan));
+    return plan;
+  }
+  try {
+    readPlan(text);
+  } catch (error) {
+    if (isFile(text)) {
+      throw new UsageError(`${where}: ${text} is a file; to read the plan from it, write @${text}`);
+    }
+    asUsage(where, () => {
+      throw error;
+    });
+  }
+  return text;
+}
+
+/** Like {@linkcode planInput}; nothing for nothing. */
+export async function planInputOrNone(
+  where: string,
+  text: string | undefined,
+): Promise<PlanInput | undefined> {
+  return text === undefined ? undefined : await planInput(where, text);
+}
+
+/**
+ * Reads a file with a plan: the grammar, a recipe in YAML, or JSON.
+ *
+ * @param path The file; "-" is standard input.
+ * @throws {Failure} If it cannot be read, or is no JSON though it begins like it.
+ */
+export async function readPlanFile(path: string): Promise<PlanInput> {
+  const text = (await readInput(path)).trim();
+  if (!/^[[{]/.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw fileError("read a plan from", path, error);
+  }
+}
+
+function isFile(path: string): boolean {
+  try {
+    return path.length <= MAX_PATH && Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
