@@ -99,6 +99,14 @@ const PATHS = [
   "media_path",
 ];
 
+/** Samplers in a chain: each is made for the request, with as much memory as it looks back. */
+const MAX_SAMPLERS = 32;
+/** Strings that break a sequence for the DRY sampler, and their characters. */
+const MAX_BREAKERS = 64;
+const MAX_BREAKER = 256;
+/** Tokens with a bias, and fields asked for. */
+const MAX_LIST = 65_536;
+
 /** Prompts or texts in one request. */
 const MAX_TEXTS = 2048;
 /** Levels of parentheses in a grammar, whose parser recurses. */
@@ -135,6 +143,7 @@ export function checkBody(body: Body, facts: BodyFacts): void {
   checkTokens(body, "prompt", facts.nVocab);
   checkTokens(body, "content", facts.nVocab);
   checkLogitBias(body.logit_bias);
+  checkSamplers(body);
   checkLora(body.lora);
   checkStop(body.stop);
   for (const name of ["messages", "input"]) checkParts(body[name], name);
@@ -219,8 +228,32 @@ function checkTokens(body: Body, name: string, nVocab: number): void {
   walk(value, 0);
 }
 
+/** A chain of many samplers, or one with many strings, takes gigabytes and minutes for a token. */
+function checkSamplers(body: Body): void {
+  const { samplers, dry_sequence_breakers: breakers, response_fields: fields } = body;
+  if (Array.isArray(samplers) || typeof samplers === "string") {
+    if (samplers.length > MAX_SAMPLERS) {
+      throw wrong("samplers", `names ${samplers.length} samplers; ${MAX_SAMPLERS} is the most`);
+    }
+  }
+  if (Array.isArray(breakers)) {
+    if (breakers.length > MAX_BREAKERS) {
+      throw wrong("dry_sequence_breakers", `has ${breakers.length}; ${MAX_BREAKERS} is the most`);
+    }
+    if (breakers.some((one) => typeof one === "string" && one.length > MAX_BREAKER)) {
+      throw wrong("dry_sequence_breakers", `has one of more than ${MAX_BREAKER} characters`);
+    }
+  }
+  if (Array.isArray(fields) && fields.length > MAX_LIST) {
+    throw wrong("response_fields", `has ${fields.length}; ${MAX_LIST} is the most`);
+  }
+}
+
 function checkLogitBias(value: unknown): void {
   const entries = Array.isArray(value) ? value : isObject(value) ? Object.entries(value) : [];
+  if (entries.length > MAX_LIST) {
+    throw wrong("logit_bias", `has ${entries.length} entries; ${MAX_LIST} is the most`);
+  }
   for (const entry of entries) {
     if (!Array.isArray(entry)) continue; // upstream leaves it out
     const [token, bias] = entry as unknown[];
