@@ -1,6 +1,6 @@
 import type { ChatMessage, Context, GenerateOptions, GenerationEnd } from "../engine/mod.ts";
 import { describeError, UsageError } from "./errors.ts";
-import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
+import { escapedText, flagFault, generateOptions, promptText } from "./generate_flags.ts";
 import { gpuLine } from "./gpu_flags.ts";
 import { lineSource, type TerminalLines } from "./line_editor.ts";
 import type { Flags } from "./parse_flags.ts";
@@ -134,7 +134,7 @@ class Chat {
       this.#last = await stream(generation, this.shell, (text) => said += text);
       this.#messages.push(user, { role: "assistant", content: said });
     } catch (error) {
-      if (!stop.signal.aborted || this.shell.signal.aborted) throw error;
+      if (!stop.signal.aborted || this.shell.signal.aborted) throw flagFault(this.flags, error);
       this.shell.err("(stopped)\n");
       if (said !== "") this.#messages.push(user, { role: "assistant", content: said });
     } finally {

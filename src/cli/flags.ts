@@ -768,10 +768,20 @@ export const FLAGS = [
     names: ["--pooling"],
     kind: "text",
     value: "TYPE",
-    choices: ["none", "mean", "cls", "last"],
+    choices: ["none", "mean", "cls", "last", "rank"],
     commands: ["serve"],
     group: "Server",
-    help: "how embeddings are pooled: none, mean, cls, last (default: the model's way, else mean)",
+    help:
+      "how embeddings are pooled: none, mean, cls, last (default: the model's way, else mean); " +
+      "rank: the model must be one that ranks",
+  },
+  {
+    id: "reranking",
+    names: ["--reranking", "--rerank"],
+    kind: "switch",
+    commands: ["serve"],
+    group: "Server",
+    help: "the same as --pooling rank; a model that ranks does so without it as well",
   },
   {
     id: "cacheRam",

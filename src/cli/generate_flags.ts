@@ -1,4 +1,5 @@
-import type { GenerateOptions } from "../engine/mod.ts";
+import { EngineError, type GenerateOptions } from "../engine/mod.ts";
+import { explainFault } from "../server/explain_fault.ts";
 import { UsageError } from "./errors.ts";
 import type { FlagId } from "./flags.ts";
 import type { Flags } from "./parse_flags.ts";
@@ -98,4 +99,23 @@ function parseSchema(flags: Flags, text: string): Record<string, unknown> {
     return { ...schema };
   }
   throw new UsageError(`${name} must be a JSON object`);
+}
+
+/**
+ * An error of a generation; where the engine could not use the grammar or the schema of the command line, one that names
+ * its flag.
+ *
+ * @param flags The command line.
+ * @param error What was thrown.
+ */
+export function flagFault(flags: Flags, error: unknown): unknown {
+  if (!(error instanceof EngineError) || error.fatal) return error;
+  const given = (["grammar", "grammarFile", "jsonSchema", "jsonSchemaFile"] as const)
+    .find((id) => flags.has(id));
+  if (given === undefined) return error;
+  const body = given.startsWith("grammar") ? { grammar: "given" } : { json_schema: "given" };
+  const said = explainFault(error.message, body);
+  if (said === undefined) return error;
+  const what = said.message.replace(`"${said.param}"`, flags.name(given));
+  return new UsageError(what, { cause: error });
 }

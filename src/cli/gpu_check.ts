@@ -69,8 +69,8 @@ export async function lookAtGpu(provider: GpuProvider | undefined): Promise<GpuR
   const gpu = "why" in auto && adapters.some(({ info }) => info.software)
     ? await choose("required")
     : auto;
-  const why = "why" in auto ? auto.why : "";
-  if ("why" in gpu) return none(adapters.length === 0 ? "none" : "unfit", gpu.why);
+  const why = "why" in auto ? ownWords(auto.why) : "";
+  if ("why" in gpu) return none(adapters.length === 0 ? "none" : "unfit", ownWords(gpu.why));
   try {
     const readback = await makeReadback(gpu.device);
     const late = "no result came from the GPU";
@@ -185,4 +185,9 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The engine's reason without its advice to run `doctor`, which this is. */
+function ownWords(why: string): string {
+  return why.replace(/ \(run "doctor"[^)]*\)/, "");
 }

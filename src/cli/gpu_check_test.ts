@@ -72,3 +72,9 @@ Deno.test("lookAtGpu() tells an adapter without shader-f16 as unfit", async () =
   assertStringIncludes(textOf(report), "lacks the feature shader-f16");
   assertStringIncludes(textOf(report), "shader-f16 no");
 });
+
+Deno.test("lookAtGpu() does not advise to run doctor, which it is of", async () => {
+  const report = await lookAtGpu({ requestAdapter: () => Promise.resolve(null) });
+  assertEquals([report.state, report.why], ["none", "no WebGPU adapter"]);
+  assertEquals(textOf(report).includes("run "), false, textOf(report));
+});

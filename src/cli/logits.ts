@@ -171,9 +171,15 @@ function describe(
   return alignLines(lines, style) + head + rows.join("");
 }
 
-/** Refuses to write over what is read: models, adapters and shards are GGUF files, the prompt is named. */
+/** Refuses to write where Deno may not, and over what is read: models, adapters and shards are GGUF files, the prompt is named. */
 async function checkOutput(flags: Flags, output: string): Promise<void> {
   const name = flags.name("output");
+  const { state } = await Deno.permissions.request({ name: "write", path: output });
+  if (state !== "granted") {
+    throw new Failure(
+      `${name} ${output}: Deno may not write there; run it with --allow-write, or --allow-write=${output}`,
+    );
+  }
   const real = await Deno.realPath(output).catch(() => undefined);
   if (real === undefined) return; // not there yet
   const prompt = flags.text("file");

@@ -94,7 +94,13 @@ interface Given {
   /** One of the table's names. */
   name: string;
   value: string | undefined;
+  /** It stands alone, and may have a value. */
+  bare?: boolean;
 }
+
+/** `["a", "b", "c"]` as `a, b or c`. */
+const oneOf = (words: readonly string[]): string =>
+  `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 
 const isCommand = (word: string): word is CommandName =>
   (COMMANDS as readonly string[]).includes(word);
@@ -164,10 +170,14 @@ function walk(
   let command: CommandName | undefined;
   const topics: string[] = [];
   const given: Given[] = [];
-  const word = (arg: string): void => {
+  const word = (arg: string, before?: string): void => {
     if (command === undefined && isCommand(arg)) command = arg;
     else if (command === "help") topics.push(arg);
-    else throw new UsageError(strayMessage(arg, command));
+    else {
+      const last = given.at(-1);
+      const after = last?.bare && last.written === before ? last : undefined;
+      throw new UsageError(strayMessage(arg, command, after));
+    }
   };
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!;
@@ -176,7 +186,7 @@ function walk(
       break;
     }
     if (!arg.startsWith("-") || arg === "-") {
-      word(arg);
+      word(arg, args[i - 1]);
       continue;
     }
     const { written, name, value } = split(arg);
@@ -194,7 +204,7 @@ function walk(
       const next = args[i + 1];
       const taken = next !== undefined && flag.choices!.includes(next);
       if (taken) i++;
-      given.push({ written, name, value: taken ? next : flag.bare });
+      given.push({ written, name, value: taken ? next : flag.bare, bare: !taken });
     } else {
       const next = args[++i];
       if (next === undefined) throw new UsageError(`${written} needs a value: ${flag.value}`);
@@ -212,7 +222,16 @@ function split(arg: string): { written: string; name: string; value: string | un
   return { written, name, value: eq < 0 ? undefined : arg.slice(eq + 1) };
 }
 
-function strayMessage(arg: string, command: CommandName | undefined): string {
+function strayMessage(
+  arg: string,
+  command: CommandName | undefined,
+  after: Given | undefined,
+): string {
+  // After a flag that may stand alone the word can only be a value that it does not have.
+  const choices = after && findFlag(after.name, command ?? "run")?.choices;
+  if (choices !== undefined) {
+    return `${after!.written} must be ${oneOf(choices)}, not ${JSON.stringify(arg)}`;
+  }
   if (/\.gguf$/i.test(arg)) return `unexpected argument "${arg}"; a model is given as -m ${arg}`;
   if (command !== undefined) {
     const hint = command === "run" || command === "logits" ? "; a prompt is given as -p TEXT" : "";
@@ -246,7 +265,7 @@ function unknownMessage(written: string, command: CommandName | undefined): stri
 function check(flag: Flag, written: string, value: string): void {
   if (flag.choices !== undefined && !flag.choices.includes(value)) {
     throw new UsageError(
-      `${written} must be one of ${flag.choices.join(", ")}, not ${JSON.stringify(value)}`,
+      `${written} must be ${oneOf(flag.choices)}, not ${JSON.stringify(value)}`,
     );
   }
   if (flag.kind === "text" && value === "" && /^FILE\b/.test(flag.value ?? "")) {

@@ -107,7 +107,10 @@ Deno.test("parseFlags() refuses missing, superfluous and wrong values", () => {
   refuses(["-n", "1.5"], "-n must be a whole number");
   refuses(["-b", "0"], "-b must be a whole number from 1");
   refuses(["--temp", ""], "--temp must be a number");
-  refuses(["-ctk", "q9_9"], "-ctk must be one of f32, f16");
+  refuses(["--gpu", "maybe"], '--gpu must be auto, on, off or required, not "maybe"');
+  refuses(["chat", "--gpu", "maybe"], '--gpu must be auto, on, off or required, not "maybe"');
+  refuses(["--gpu", "chat", "stray"], 'unexpected argument "stray"');
+  refuses(["-ctk", "q9_9"], "-ctk must be f32, f16");
   refuses(["-c", "99999999999"], "-c must be a whole number");
   for (const name of ["-m", "-f", "-md", "--grammar-file"]) {
     refuses([name, ""], `${name} needs the name of a file`);

@@ -1,6 +1,7 @@
 import type { ChatMessage, Completion, Generation, GenerationEnd } from "../engine/mod.ts";
 import { planToJson } from "../plan/mod.ts";
-import { escapedText, generateOptions, promptText } from "./generate_flags.ts";
+import { escapedText, flagFault, generateOptions, promptText } from "./generate_flags.ts";
+import { UsageError } from "./errors.ts";
 import { gpuJson } from "./gpu_flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { planInputOrNone } from "./plan_input.ts";
@@ -35,9 +36,16 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   const prompt = given ?? DEFAULT_PROMPT;
 
   await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
+  const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.on("singleTurn");
+  if (prompt === "" && !asChat && (await loaded.model.tokenize(prompt)).length === 0) {
+    throw new UsageError(
+      `${
+        flags.name(flags.has("file") ? "file" : "prompt")
+      }: the prompt is empty; there is nothing to go on from`,
+    );
+  }
   const session = await openContext(flags, loaded, spec, where);
   bootLog(loaded, session, shell);
-  const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.on("singleTurn");
   if (given === undefined) {
     const silent = piped?.silent
       ? " and nothing came through the pipe at once (-f - waits for it)"
@@ -54,13 +62,17 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
     asChat ? chatOf(escapedText(flags, "systemPrompt"), prompt) : prompt,
     { ...options, signal: shell.signal },
   );
-  if (flags.on("json")) {
-    await shell.out(JSON.stringify(await toJson(generation, loaded, session)) + "\n");
+  try {
+    if (flags.on("json")) {
+      await shell.out(JSON.stringify(await toJson(generation, loaded, session)) + "\n");
+      return 0;
+    }
+    const end = await stream(generation, shell);
+    if (!shell.quiet) shell.err(`${speeds(end)}\n`);
     return 0;
+  } catch (error) {
+    throw flagFault(flags, error);
   }
-  const end = await stream(generation, shell);
-  if (!shell.quiet) shell.err(`${speeds(end)}\n`);
-  return 0;
 }
 
 function chatOf(system: string | undefined, prompt: string): ChatMessage[] {

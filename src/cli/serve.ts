@@ -1,5 +1,6 @@
 import type { PlanInput } from "../engine/mod.ts";
 import { parseAliases } from "../server/from_environment.ts";
+import { ranks } from "../server/model_host.ts";
 import { serve as listen, type ServeOptions } from "../server/mod.ts";
 import { serverOptions } from "../server/options.ts";
 import { DEFAULT_DRAIN_SECONDS, DEFAULT_PARALLEL } from "../server/options.ts";
@@ -13,6 +14,9 @@ import { planInputOrNone } from "./plan_input.ts";
 import { readInput } from "./read_input.ts";
 import { contextOptions, planFor } from "./session.ts";
 import { type Shell, styles } from "./shell.ts";
+
+/** Addresses that stand for all of a machine's own, as a URL has them. */
+const ALL_INTERFACES: Readonly<Record<string, string>> = { "0.0.0.0": "0.0.0.0", "::": "[::]" };
 
 /** Flags of sampling, as llama-server's own, which make its defaults. */
 const SAMPLING: readonly [id: FlagId, name: string][] = [
@@ -66,7 +70,14 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     return true;
   };
   keepGoing(shell);
-  if (!shell.quiet) shell.err(`listening on ${styles(shell.colour).bold(serving.url)}\n`);
+  if (!shell.quiet) {
+    const { bold } = styles(shell.colour);
+    const all = ALL_INTERFACES[serving.hostname];
+    const where = all === undefined
+      ? bold(serving.url)
+      : `${bold(`http://${all}:${serving.port}`)} (all interfaces)`;
+    shell.err(`listening on ${where}\n`);
+  }
   if (
     (options.apiKeys ?? []).length === 0 && !/^(?:127\.|::1$|localhost$)/.test(serving.hostname)
   ) {
@@ -144,7 +155,7 @@ async function serveOptions(
         ? {}
         : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) },
     },
-    pooling: flags.text("pooling") as ServeOptions["pooling"],
+    pooling: mustRank(flags) ? undefined : flags.text("pooling") as ServeOptions["pooling"],
     apiKeys: await apiKeys(flags),
     cors: origins.includes("*") ? true : origins,
     maxQueue: flags.number("maxQueue"),
@@ -185,6 +196,11 @@ async function apiKeys(flags: Flags): Promise<string[]> {
   return keys;
 }
 
+/** Whether the model is to be one that ranks. */
+function mustRank(flags: Flags): boolean {
+  return flags.on("reranking") || flags.text("pooling") === "rank";
+}
+
 /** What the header tells before the server listens: that it is a model, and that the plans and the context fit it. */
 async function checkModel(
   flags: Flags,
@@ -195,6 +211,11 @@ async function checkModel(
   const file = await readModelFile(path);
   if (file.header.nLayer === 0) {
     throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
+  }
+  if (mustRank(flags) && !ranks(file.header)) {
+    throw new Failure(
+      `${path}: it does not rank texts: a GGUF file of a reranking model has the pooling type "rank"`,
+    );
   }
   const plan = planFor(flags.name("repeatLayers"), spec, file);
   asUsage("", () => costOf(file, plan, flags));

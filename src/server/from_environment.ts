@@ -57,16 +57,18 @@ export function parseAliases(list: readonly string[]): Record<string, string | u
 }
 
 /**
- * A number of layers on the GPU as llama.cpp reads it. There -1 is auto and what is less is all; here both are all.
+ * A number of layers on the GPU as llama.cpp reads it, where -1 is auto and -2 all; here both are all.
  *
  * @param name What the text was given as.
  * @param text The text.
  * @throws {TypeError} If it is neither a whole number nor a word for all.
  */
 export function parseGpuLayers(name: string, text: string): number | "all" {
-  if (text === "all" || text === "auto" || /^-\d+$/.test(text)) return "all";
+  if (["all", "auto", "-1", "-2"].includes(text)) return "all";
   if (/^\+?\d+$/.test(text)) return Math.min(Number(text), MANY_LAYERS);
-  throw new TypeError(`${name} must be a whole number, all or auto, not ${JSON.stringify(text)}`);
+  throw new TypeError(
+    `${name} must be a whole number from 0, -1 (as auto), all or auto, not ${JSON.stringify(text)}`,
+  );
 }
 
 function environment(name: string): string | undefined {

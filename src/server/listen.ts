@@ -1,4 +1,6 @@
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
+import { lookup } from "node:dns/promises";
+import { isIPv6 } from "node:net";
 import { ApiError } from "./api_error.ts";
 import { type ServeOptions, serverOptions } from "./options.ts";
 import { createServer, type RysServer } from "./server.ts";
@@ -13,7 +15,10 @@ export interface Serving extends AsyncDisposable {
   readonly port: number;
   /** Where a browser finds it. */
   readonly url: string;
-  /** Takes no new connections, then closes the server; see {@linkcode RysServer.close}. */
+  /**
+   * Closes the server, see {@linkcode RysServer.close}, then the socket: until requests have ended or are stopped, further
+   * ones are told so.
+   */
   close(): Promise<void>;
 }
 
@@ -31,7 +36,7 @@ const MAX_HEADER_BYTES = 64 << 10;
  *
  * @param options Where to listen, and the server's options.
  * @returns When it listens; the model loads meanwhile (`server.ready`).
- * @throws {Error} If it cannot listen there, e.g. as the port is taken.
+ * @throws {Error} If it cannot listen there, e.g. as the port is taken or Deno does not let it.
  *
  * @example
  * ```ts
@@ -48,14 +53,14 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const { host = "127.0.0.1", port = 8080, allowedHosts = [] } = options;
   const own = serverOptions(options);
   const guard = hostGuard(host, allowedHosts, (options.apiKeys ?? []).length > 0);
-  const made: { server?: RysServer } = {}; // a request may come before the server is made
+  const made: Made = { closing: false }; // a request may come before the server is made
   const http = createHttp({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_MS,
     requestTimeout: 0, // bodies are timed where they are read
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 1000,
-  }, (request, response) => void answer(made.server, guard, request, response));
+  }, (request, response) => void answer(made, guard, request, response));
   http.maxConnections = MAX_CONNECTIONS;
   http.on("clientError", (error: Error & { code?: string }, socket) => {
     if (!socket.writable) return void socket.destroy();
@@ -66,9 +71,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
       : "400 Bad Request";
     socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
   });
+  const bound = await bindable(host, port);
   await new Promise<void>((resolve, reject) => {
     http.once("error", (error) => reject(listenError(error, host, port)));
-    http.listen({ host, port, backlog: 512 }, () => resolve());
+    http.listen({ host: bound, port, backlog: 512 }, () => resolve());
   });
   http.on("error", () => {}); // a connection that cannot be taken, e.g. as there are too many files, is its client's loss
   const server = made.server = createServer(own);
@@ -81,9 +87,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   let closing: Promise<void> | undefined;
   const close = () =>
     closing ??= (async () => {
-      const closed = new Promise<void>((resolve) => http.close(() => resolve()));
+      made.closing = true;
       http.closeIdleConnections();
       await server.close();
+      const closed = new Promise<void>((resolve) => http.close(() => resolve()));
       http.closeAllConnections();
       await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 200))]);
     })();
@@ -95,6 +102,38 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** What requests are handed to. */
+interface Made {
+  server?: RysServer;
+  /** No connection is kept for another request. */
+  closing: boolean;
+}
+
+/**
+ * The address of a host, which Deno lets the program listen on. (Where it does not, listening would throw where nobody
+ * catches it.)
+ */
+async function bindable(host: string, port: number): Promise<string> {
+  const allow = async (name: string) => {
+    const at = `${isIPv6(name) ? `[${name}]` : name}:${port}`;
+    const { state } = await Deno.permissions.request({ name: "net", host: at });
+    if (state === "granted") return;
+    throw new Error(
+      `Cannot listen on ${host}:${port}: Deno may not use the network; run it with --allow-net=${at}, or --allow-net`,
+    );
+  };
+  if (/^[\d.]+$/.test(host) || isIPv6(host)) {
+    await allow(host);
+    return host;
+  }
+  await allow(host);
+  const { address } = await lookup(host).catch((error) => {
+    throw listenError(error, host, port);
+  });
+  await allow(address);
+  return address;
 }
 
 function listenError(error: unknown, host: string, port: number): Error {
@@ -135,11 +174,12 @@ export function hostGuard(
 }
 
 async function answer(
-  server: RysServer | undefined,
+  made: Made,
   guard: (header: string | undefined) => boolean,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
+  const { server } = made;
   const gone = new AbortController();
   outgoing.once("close", () => {
     if (!outgoing.writableFinished) gone.abort();
@@ -161,6 +201,7 @@ async function answer(
           "This name is not the server's; its --allowed-host names further ones, and an --api-key lets all in",
         ).toJson(),
       }, { status: 403 });
+    if (made.closing) response.headers.set("connection", "close");
     await send(response, incoming, outgoing, gone.signal);
   } catch {
     outgoing.destroy();

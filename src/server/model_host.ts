@@ -6,7 +6,7 @@ import {
   type Model,
   type ModelInfo,
 } from "../engine/mod.ts";
-import { modelFacts, readModel } from "../gguf/mod.ts";
+import { type GgufModel, modelFacts, readModel } from "../gguf/mod.ts";
 import { type CostOptions, estimateCost, type ModelFacts } from "../plan/mod.ts";
 import { ApiError } from "./api_error.ts";
 import type { Settings } from "./options.ts";
@@ -50,6 +50,19 @@ const MAX_EMBED_BATCH = 2048;
 /** Upstream's names of pooling types, by their number in a model file. */
 const POOLING = ["none", "mean", "cls", "last", "rank"];
 
+function declaredPooling({ architecture, metadata }: GgufModel["header"]): string | undefined {
+  return POOLING[Number(metadata.get(`${architecture}.pooling_type`)?.value ?? -1)];
+}
+
+/**
+ * Whether a model ranks texts.
+ *
+ * @param header What its file says.
+ */
+export function ranks(header: GgufModel["header"]): boolean {
+  return declaredPooling(header) === "rank";
+}
+
 /** The name that a model file gives its model. */
 export function fileName(path: string): string {
   const name = path.replace(/^.*[/\\]/, "").replace(/\.gguf$/i, "")
@@ -81,9 +94,8 @@ export async function loadHost(
     try {
       const { header } = await readModel(source);
       facts = modelFacts(header);
-      const declared =
-        POOLING[Number(header.metadata.get(`${header.architecture}.pooling_type`)?.value ?? -1)];
-      canRank = declared === "rank";
+      const declared = declaredPooling(header);
+      canRank = ranks(header);
       if (declared !== undefined && declared !== "none" && !canRank) pooling ??= declared;
     } catch (error) {
       // What is wrong with the file the engine finds as well; the first to tell it is enough.

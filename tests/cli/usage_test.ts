@@ -95,3 +95,40 @@ Deno.test("stacks are shown only where they are asked for", async () => {
   assertEquals(code, 1);
   assertStringIncludes(err, "\n    at ");
 });
+
+Deno.test("a grammar or a schema that cannot be used ends with 2 and its flag's name", async () => {
+  for (
+    const [args, part] of [
+      [["-p", "x", "--grammar", "root ::= ("], "--grammar could not be parsed"],
+      [["-p", "x", "-j", '{"type":"foo"}'], "-j has a JSON schema that cannot be used: at #: "],
+      [["-p", "x", "--json-schema", '{"type":"foo"}', "--chat"], "unrecognized type foo"],
+      [["chat", "-st", "-p", "x", "--grammar", "root ::= ("], "--grammar could not be parsed"],
+    ] as const
+  ) {
+    const { code, err } = await program([...args, "-n", "2"]);
+    assertEquals(code, 2, err);
+    assertStringIncludes(err, "error: ");
+    assertStringIncludes(err, part);
+  }
+});
+
+Deno.test("an empty prompt ends with 2 and is said to be empty", async () => {
+  assertStringIncludes(await fails(2, "-p", ""), "-p: the prompt is empty");
+  const file = await Deno.makeTempFile();
+  assertStringIncludes(await fails(2, "-f", file), "-f: the prompt is empty");
+  await Deno.remove(file);
+});
+
+Deno.test("a permission that is missing is named before anything loads", async () => {
+  const allow = ["--allow-read", "--no-prompt"];
+  const serve = await program(["serve", "--port", "8099"], { allow });
+  assertEquals([serve.code, serve.out], [1, ""], serve.err);
+  assertStringIncludes(serve.err, "Cannot listen on 127.0.0.1:8099: ");
+  assertStringIncludes(serve.err, "--allow-net=127.0.0.1:8099");
+  assertEquals(serve.err.includes("    at "), false, serve.err);
+  const logits = await program(["logits", "-p", "x", "-o", "logits.f32"], { allow });
+  assertEquals([logits.code, logits.out], [1, ""]);
+  assertStringIncludes(logits.err, "error: -o logits.f32: ");
+  assertStringIncludes(logits.err, "--allow-write");
+  assertEquals(logits.err.includes("load time"), false, logits.err);
+});

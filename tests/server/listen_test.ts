@@ -229,3 +229,27 @@ test(
     await assertRejects(() => fetch(`${serving.url}/health`));
   },
 );
+
+test("while it drains it says so to who asks", { drainTimeout: 100 }, async (serving) => {
+  const streamed = await fetch(`${serving.url}/completion`, {
+    method: "POST",
+    body: JSON.stringify({ ...ENDLESS, n_predict: 300, stream: true }),
+  });
+  const read = streamed.text();
+  const closing = serving.close();
+  for (const path of ["/health", "/ready", "/ping", "/v1/models"]) {
+    const response = await fetch(serving.url + path);
+    assertEquals([response.status, response.headers.get("connection")], [503, "close"], path);
+    assert((await response.json()).error.message.includes("shutting down"));
+  }
+  const refused = await fetch(`${serving.url}/v1/chat/completions`, {
+    method: "POST",
+    body: JSON.stringify(CHAT),
+  });
+  assertEquals(refused.status, 503);
+  await refused.body?.cancel();
+  assertEquals(serving.server.state, "draining");
+  await closing;
+  assert((await read).includes('"tokens_predicted":300'));
+  await assertRejects(() => fetch(`${serving.url}/health`));
+});

@@ -88,7 +88,7 @@ Deno.test("serve runs with the narrowest permissions", async () => {
     isReady: false,
   }, () => Promise.resolve()).then(
     () => assert(false, "it listened where it may not"),
-    (error) => assert(/NotCapable|net access|permission/i.test(error.message), error.message),
+    (error) => assert(error.message.includes("--allow-net=127.0.0.1:0"), error.message),
   );
   await running(["--alias", "deep=26,34"], {
     allow: (port) => [
@@ -189,6 +189,40 @@ Deno.test("serve tells wrong usage before it listens", async () => {
   const { code, err } = await program(["serve", "-m", "no-such-file.gguf"]);
   assertEquals(code, 1);
   assert(err.includes("no-such-file.gguf"), err);
+});
+
+Deno.test("serve says which addresses it listens on", async () => {
+  for (const [host, shown] of [["0.0.0.0", "http://0.0.0.0"], ["::", "http://[::]"]] as const) {
+    if (host === "::" && !hasIpv6()) continue;
+    await running([], { env: { HOST: host } }, async ({ url, stop }) => {
+      const { code, err } = await stop();
+      assertEquals(code, 0);
+      const line = `listening on ${shown}:${new URL(url).port} (all interfaces)`;
+      assert(err.split("\n").some((one) => one === line), err);
+      assert(err.includes("--api-key"), err);
+    });
+  }
+});
+
+function hasIpv6(): boolean {
+  try {
+    Deno.listen({ hostname: "::", port: 0 }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("serve refuses a model that does not rank where it must, and knows llama-server's flags", async () => {
+  for (const flag of [["--pooling", "rank"], ["--reranking"]]) {
+    const { code, err } = await program(["serve", ...flag]);
+    assertEquals(code, 1);
+    assert(err.includes("does not rank texts"), err);
+  }
+  await running(["--embeddings"], {}, async ({ ask }) => {
+    const { data } = await (await ask("/v1/embeddings", { input: "x" })).json();
+    assertEquals(data.length, 1);
+  });
 });
 
 Deno.test("serve says that the port is taken", async () => {
