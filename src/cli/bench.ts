@@ -193,7 +193,7 @@ function table(
       row.plan.spec.trim(),
       String(row.plan.nLayerEff),
       `${row.kind}${row.n}`,
-      `${mean.toFixed(2)} ± ${stddev.toFixed(2)}`,
+      mean.toFixed(2) + (row.samples.length > 1 ? ` ± ${stddev.toFixed(2)}` : ""),
       formatRatio(mean / baseOf(row)),
     ];
   });

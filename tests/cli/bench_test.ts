@@ -27,6 +27,10 @@ Deno.test("bench prints a table", async () => {
   assertEquals(code, 0);
   assertStringIncludes(out, "| none |     40 |  pp8 |");
   assertStringIncludes(out, "| none |     40 | pp16 |");
+  assertEquals(out.match(/ ± /g)?.length, 2);
+  // One sample has no spread.
+  const one = await program([...quick, "-n", "0", "-r", "1"]);
+  assertEquals([one.code, one.out.includes("±")], [0, false], one.out);
 });
 
 Deno.test("bench refuses what cannot be measured", async () => {

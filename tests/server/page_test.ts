@@ -473,14 +473,16 @@ onPage(
   { expected: [/status of 400 .*chat\/completions/] },
 );
 
-onPage("page: the model's facts are shown", async ({ browser }) => {
+onPage("page: the model's facts are shown", async ({ browser, url }) => {
   await browser.click("#facts summary");
   const facts = await browser.evaluate<Record<string, string>>(`Object.fromEntries(
     [...document.querySelectorAll("#fact-list dt")]
       .map((term) => [term.textContent, term.nextElementSibling.textContent]))`);
   assertEquals([facts.model, facts.layers], ["demo", "40"]);
   assertEquals([facts.architecture, facts["context, tokens"]], ["qwen3", "2,048"]);
-  assert(facts["computes on"], JSON.stringify(facts));
+  const { device, gpu, gpu_why: why } = await (await fetch(`${url}rys`)).json();
+  assertEquals(facts["computes on"], device.toUpperCase(), JSON.stringify(facts));
+  assertEquals(facts[gpu ? "GPU" : "GPU not used"], gpu?.description ?? why);
   assert(/^\d+\.\d\d s$/.test(facts["start: load"]!), JSON.stringify(facts));
   assertStringIncludes(
     await browser.evaluate("document.querySelector('#status').textContent"),

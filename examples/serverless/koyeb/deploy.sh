@@ -1,5 +1,6 @@
 #!/bin/sh
 # Creates or updates a Koyeb service. Usage: IMAGE=registry/rys-edge ./deploy.sh create|update
+# Koyeb's CLI takes --docker-args apart at commas: the plan 26,34 is written 26-34.
 set -eu
 : "${IMAGE:?the image, e.g. docker.io/you/rys-edge}"
 koyeb services "${1:-create}" rys-edge --app rys-edge \

@@ -121,6 +121,8 @@ function arrange() {
  * @property {Record<string, string | { spec: string }>} [aliases]
  * @property {string} [architecture]
  * @property {string} [device] Where it computes.
+ * @property {{ description: string, layers: number, bytes: number } | null} [gpu]
+ * @property {string} [gpu_why] Why no GPU computes.
  * @property {number} [model_bytes]
  * @property {number} [n_ctx]
  * @property {number} [n_parallel]
@@ -177,7 +179,14 @@ async function start() {
     ...fact("context, tokens", rys.n_ctx ?? props.default_generation_settings?.n_ctx),
     ...fact("answers at once", rys.n_parallel ?? props.total_slots),
     ...fact("plans at once", rys.max_contexts),
-    ...fact("computes on", rys.device),
+    ...fact("computes on", rys.device?.toUpperCase()),
+    ...rys.gpu
+      ? [
+        ...fact("GPU", rys.gpu.description),
+        ...fact("layers on the GPU", rys.gpu.layers),
+        ...fact("weights on the GPU bytes", rys.gpu.bytes),
+      ]
+      : fact("GPU not used", rys.gpu_why),
     ...fact("start:", rys.boot),
     ...fact("RYS Edge", rys.version),
     ...fact("Deno", rys.deno),
