@@ -848,6 +848,18 @@ export const FLAGS = [
     help: "seconds that a streamed answer may be left unread (default: 60)",
   },
   {
+    id: "stuckTimeout",
+    names: ["--stuck-timeout"],
+    kind: "number",
+    value: "S",
+    min: 0.001,
+    max: 2_000_000,
+    commands: ["serve"],
+    group: "Limits",
+    help:
+      "how long a context may not answer after a request was stopped, until the engine is taken for stuck and the model is loaded again (default: 600)",
+  },
+  {
     id: "maxBody",
     names: ["--max-body"],
     kind: "number",

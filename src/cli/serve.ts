@@ -163,6 +163,7 @@ async function serveOptions(
     bodyTimeout: flags.number("bodyTimeout"),
     requestTimeout: flags.number("timeout"),
     readTimeout: flags.number("readTimeout"),
+    stuckTimeout: flags.number("stuckTimeout"),
     drainTimeout: flags.number("drainTimeout"),
     page: !flags.on("noPage"),
     onModel: (info) => {

@@ -61,6 +61,7 @@ const NAMES = namesOf<ServerArgsOptions>({
   bodyTimeout: 1,
   requestTimeout: 1,
   readTimeout: 1,
+  stuckTimeout: 1,
   drainTimeout: 1,
   page: 1,
   host: 1,
@@ -187,6 +188,7 @@ export function serverArgs(options: ServerArgsOptions = {}): string[] {
   number("--body-timeout", "bodyTimeout", options.bodyTimeout);
   number("--timeout", "requestTimeout", options.requestTimeout);
   number("--read-timeout", "readTimeout", options.readTimeout);
+  number("--stuck-timeout", "stuckTimeout", options.stuckTimeout);
   number("--drain-timeout", "drainTimeout", options.drainTimeout);
   if (options.page !== undefined && !isOn("page", options.page)) args.push("--no-page");
   text("--host", "host", options.host);

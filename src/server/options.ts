@@ -46,6 +46,11 @@ export interface ServerOptions {
   requestTimeout?: number | undefined;
   /** Seconds that the reader of a streamed answer may leave it unread. Default 60. */
   readTimeout?: number | undefined;
+  /**
+   * Seconds that a context may leave unanswered after one of its requests was stopped, before the engine is taken for
+   * stuck and the model is loaded again; longer than a micro-batch takes. Default 600.
+   */
+  stuckTimeout?: number | undefined;
   /** Seconds that requests have to end when the server is closed. Default 7. */
   drainTimeout?: number | undefined;
   /** The web page at `/`. Default true. */
@@ -79,6 +84,7 @@ type Filled =
   | "bodyTimeout"
   | "requestTimeout"
   | "readTimeout"
+  | "stuckTimeout"
   | "drainTimeout"
   | "page";
 
@@ -107,6 +113,7 @@ const NAMES = namesOf<ServerOptions>({
   bodyTimeout: 1,
   requestTimeout: 1,
   readTimeout: 1,
+  stuckTimeout: 1,
   drainTimeout: 1,
   page: 1,
   onModel: 1,
@@ -207,6 +214,7 @@ export function settings(options: ServerOptions): Settings {
     bodyTimeout: seconds("bodyTimeout", 30),
     requestTimeout: seconds("requestTimeout", 3600),
     readTimeout: seconds("readTimeout", 60),
+    stuckTimeout: seconds("stuckTimeout", 600),
     drainTimeout: seconds("drainTimeout", DEFAULT_DRAIN_SECONDS),
     page: options.page ?? true,
   };

@@ -1,4 +1,4 @@
-import { EngineError, type ModelInfo } from "../engine/mod.ts";
+import { type Context, EngineError, type ModelInfo } from "../engine/mod.ts";
 import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
 import { estimateFacts } from "./plan_facts.ts";
 import { cleanError, eventMarker, markAnswer, type Ran, ran, shortSpec } from "./answer.ts";
@@ -225,6 +225,29 @@ class Server implements RysServer {
     this.#reload().catch((error) =>
       this.#log(`the model cannot be loaded again: ${error.message}`)
     );
+  }
+
+  /** Contexts that are asked for a sign of life. */
+  readonly #asked = new Set<Context>();
+
+  /**
+   * A stopped request leaves at once, but what its context computes for it may go on, in a grammar or a chain of samplers
+   * for as good as ever, and holds up all others of that context. One that answers nothing for long ends the engine.
+   */
+  async #watch(host: Host, context: Context): Promise<void> {
+    if (this.#asked.has(context)) return;
+    this.#asked.add(context);
+    const seconds = this.#settings.stuckTimeout;
+    try {
+      await context.request("/slots", undefined, { signal: AbortSignal.timeout(1000 * seconds) });
+    } catch (error) {
+      if ((error as Error).name !== "TimeoutError" || host !== this.#host || this.#closing) return;
+      this.#log(`the engine has not answered for ${seconds} s: it is taken for stuck`);
+      await host.model.dispose();
+      this.#look();
+    } finally {
+      this.#asked.delete(context);
+    }
   }
 
   async #reload(): Promise<void> {
@@ -618,11 +641,12 @@ class Server implements RysServer {
     }
     const what = ran(named.name, named.plan, seed);
     const lease = await host.pool.acquire(kind, named.plan, job.signal);
-    return await this.#run(lease, route, rest, what, job, hand);
+    return await this.#run(host, lease, route, rest, what, job, hand);
   }
 
   /** Hands a request to upstream, and its answer on as it comes. */
   async #run(
+    host: Host,
     lease: Lease,
     route: Route,
     body: Record<string, unknown>,
@@ -647,7 +671,10 @@ class Server implements RysServer {
         if (out) out.write(mark(bytes));
         else early.push(bytes);
       },
-    }).finally(() => lease.release());
+    }).finally(() => {
+      if (job.signal.aborted) this.#watch(host, lease.context).catch(() => {});
+      lease.release();
+    });
     running.catch(() => {});
     running.then(() => {}, head.reject);
     await Promise.race([head.promise, running]);

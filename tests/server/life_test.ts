@@ -242,6 +242,25 @@ test("a reader that is too slow is given up, and its request ends", {
 });
 
 test(
+  "an engine that computes on for a stopped request, and answers nothing, is loaded again",
+  { stuckTimeout: 0.5, requestTimeout: 1 },
+  async (server) => {
+    const old = hostOf(server);
+    // Every "a" may be left out: a token takes seconds, and nothing in it looks at a stopped request.
+    const stuck = await send(server, "/completion", {
+      prompt: "x",
+      n_predict: 100,
+      grammar: `root ::= ${'"a"? '.repeat(6000)}`,
+    });
+    assertEquals(stuck.status, 504);
+    await stuck.body?.cancel();
+    await until("the model is loaded again", () => Promise.resolve(hostOf(server) !== old));
+    await until("it is ready", async () => (await send(server, "/health")).status === 200);
+    assertEquals((await send(server, "/completion", { prompt: "x", n_predict: 1 })).status, 200);
+  },
+);
+
+test(
   "an engine that ended is told to those that ran, and the model is loaded again",
   { nParallel: 3, nCtx: 2048 },
   async (server) => {
