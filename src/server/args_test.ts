@@ -119,7 +119,7 @@ Deno.test("serverArgs() has an option for every flag of the server", () => {
   const through: FlagId[] = [
     ...["predict", "topK", "topP", "minP", "repeatPenalty", "repeatLastN"] as const,
     ...["presencePenalty", "frequencyPenalty", "verbosity", "help", "version", "ignored"] as const,
-    ...["chatTemplateFile", "lora"] as const,
+    ...["chatTemplateFile", "lora", "reranking"] as const,
   ];
   const missing = flagsOf("serve").map((flag) => flag.id as FlagId)
     .filter((id) => !flags.has(id) && !through.includes(id));
