@@ -278,7 +278,12 @@ Deno.test("loadModel() refuses wrong options by name", async () => {
     [{ onProgress: "x" }, "onProgress"],
     [{ dist: "x" }, "dist"],
     [{ signal: 5 }, "signal"],
-    [{ gpuLayers: 1 }, `"gpuLayers"; there are onProgress, `],
+    [{ layersOnGpu: 1 }, `"layersOnGpu"; there are onProgress, `],
+    [{ gpu: "maybe" }, "gpu must be one of auto, off, required"],
+    [{ gpuLayers: -1 }, "gpuLayers"],
+    [{ gpuLayers: "some" }, "gpuLayers"],
+    [{ gpu: "required", gpuLayers: 0 }, "gpuLayers: 0"],
+    [{ powerPreference: "most" }, "powerPreference"],
     [{ verbose: 1 }, `did you mean "verbosity"?`],
   ];
   for (const [options, name] of wrong) {
