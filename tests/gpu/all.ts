@@ -4,8 +4,10 @@
  * stopped goes on.
  *
  * ```text
- * deno task test:gpu [--fresh] [OPERATION...]
+ * deno task test:gpu [--fresh] [--report] [OPERATION...]
  * ```
+ *
+ * `--report` runs nothing and reports what is kept.
  *
  * @module
  */
@@ -24,7 +26,7 @@ interface Part {
   aborted?: string;
 }
 
-const args = parseArgs(Deno.args, { boolean: ["fresh"] });
+const args = parseArgs(Deno.args, { boolean: ["fresh", "report"] });
 const only = args._.map(String);
 
 const gpu = await chooseGpu({ mode: "required" }, navigator.gpu);
@@ -52,7 +54,9 @@ console.log(`${info.description}: ${cases.length} cases in ${byGroup.size} group
 const parts = new Map<string, Part>();
 for (const [group, members] of byGroup) {
   const file = `${dir}/${group.replaceAll(/[^A-Za-z0-9_=]+/g, "_")}.json`;
-  const part = await readPart(file) ?? await runPart(members);
+  const kept = await readPart(file);
+  if (!kept && args.report) continue;
+  const part = kept ?? await runPart(members);
   await Deno.writeTextFile(`${file}.partial`, JSON.stringify(part));
   await Deno.rename(`${file}.partial`, file);
   parts.set(group, part);
@@ -72,7 +76,9 @@ const wrong = all.filter((r) => !r.ok && !known(r));
 const mended = all.filter((r) => r.ok && known(r));
 const aborted = [...parts].filter(([, part]) => part.aborted);
 
-const shaders = only.length > 0 ? undefined : await checkAllPipelines((line) => console.log(line));
+const shaders = only.length > 0 || args.report
+  ? undefined
+  : await checkAllPipelines((line) => console.log(line));
 const refused = (shaders?.failures ?? []).map((text) => text.replaceAll(/\s+/g, " "));
 
 const text = report(info);
@@ -136,6 +142,8 @@ function report(gpu: GpuInfo): string {
   const list = (title: string, of: string[]) => {
     if (of.length > 0) lines.push("", `## ${title}`, "", ...of.map((line) => `- \`${line}\``));
   };
+  const left = [...byGroup.keys()].filter((group) => !parts.has(group));
+  list("Not run yet", left.map((group) => `${group}: ${byGroup.get(group)!.length} claimed`));
   list("Wrong", wrong.map((r) => r.line));
   list("Wrong, as known", all.filter((r) => !r.ok && known(r)).map((r) => r.line));
   list("Right, though known to be wrong", mended.map((r) => r.line));
