@@ -43,11 +43,13 @@ export async function supportedCases(options: OpsOptions = {}): Promise<OpCase[]
   const run = await runBackendOps(["support"], options);
   if (run.why) return run.why;
   if (run.aborted || run.code !== 0) throw new Error(`cannot list the cases: ${ended(run)}`);
-  const cases: OpCase[] = [];
+  const byName = new Map<string, OpCase>(); // some are listed twice
   for (const line of run.lines) {
     const found = parse(line);
-    if (found?.end === "SUPPORTED") cases.push({ op: found.op, vars: found.vars });
+    if (found?.end !== "SUPPORTED") continue;
+    byName.set(`${found.op}(${found.vars})`, { op: found.op, vars: found.vars });
   }
+  const cases = [...byName.values()];
   if (cases.length === 0) throw new Error("test-backend-ops names no case that is supported");
   return cases;
 }
@@ -124,9 +126,8 @@ export async function runCases(
     ...options,
     onLine(line) {
       const found = parse(line);
-      if (!found || !wanted.has(`${found.op}(${found.vars})`) || found.end.startsWith("not")) {
-        return;
-      }
+      if (!found || !wanted.delete(`${found.op}(${found.vars})`)) return;
+      if (found.end.startsWith("not")) return;
       const result = {
         op: found.op,
         vars: found.vars,
