@@ -80,6 +80,7 @@ export class Executor {
   #pass: GPUComputePassEncoder | null = null;
   #finished: GPUCommandBuffer[] = [];
   #fence: [source: GPUBuffer, staging: GPUBuffer] | null = null;
+  #fenced: Promise<void> | null = null;
 
   /** What was done so far. */
   readonly counts: GpuCounts = {
@@ -417,7 +418,29 @@ export class Executor {
     return later ? later.then(() => true) : true;
   }
 
+  // Several threads may ask at once, and a buffer has one map at a time.
   #waitForFence(): boolean | Promise<boolean> {
+    if (!this.#fenced) {
+      const later = this.#fenceOnce();
+      if (!later) return true;
+      this.#fenced = later;
+    } else {
+      this.#fenced = this.#fenced.then(() => this.#fenceOnce());
+    }
+    const mine = this.#fenced;
+    const done = () => {
+      if (this.#fenced === mine) this.#fenced = null;
+    };
+    return mine.then(() => {
+      done();
+      return true;
+    }, (error) => {
+      done();
+      throw error;
+    });
+  }
+
+  #fenceOnce(): void | Promise<void> {
     this.#fence ??= [
       this.#device.createBuffer({ label: "fence", size: 4, usage: 0x4 }),
       this.#device.createBuffer({ label: "fence", size: 4, usage: 0x1 | 0x8 }),
@@ -427,8 +450,7 @@ export class Executor {
     this.#device.queue.submit([encoder.finish()]);
     this.counts.submits++;
     this.counts.reads++;
-    const later = this.#readback.read(this.#fence[1], 0, new Uint8Array(4));
-    return later ? later.then(() => true) : true;
+    return this.#readback.read(this.#fence[1], 0, new Uint8Array(4));
   }
 }
 

@@ -2,6 +2,9 @@
 
 import { loadModel, type LoadModelOptions, type Model } from "@rys/edge";
 import { chooseGpu } from "../../gpu/device.ts";
+import { prepareDriverEnv } from "../../gpu/driver_env.ts";
+
+prepareDriverEnv();
 
 const gpu = await chooseGpu({ mode: "required" }, navigator.gpu);
 

@@ -107,6 +107,27 @@ gpuTest("contexts with different plans run side by side as alone", async () => {
   assertEquals(together, alone);
 });
 
+for (const readback of ["sync", "awaited"] as const) {
+  gpuTest(
+    `prompts side by side wait for the device one by one, read-back ${readback}`,
+    async () => {
+      // Many submits without a read between them: each of the threads comes to wait for what is in flight.
+      await using model = await loadOnGpu(DEMO, { gpuBridge: { readback } });
+      const prompts = ["The code of the fox is 48. ", "The code of the hen is 15. "];
+      const options: ContextOptions = { ...small, nUbatch: 4, nBatch: 8 };
+      const contexts = await Promise.all(
+        ["none", "26,34", "20,24"].map((repeatLayers) =>
+          model.createContext({ ...options, repeatLayers })
+        ),
+      );
+      const ask = (i: number) =>
+        greedy(contexts[i]!, prompts[i % 2]!.repeat(4), 2, { cachePrompt: false });
+      const alone = [await ask(0), await ask(1), await ask(2)];
+      assertEquals(await Promise.all([ask(0), ask(1), ask(2)]), alone);
+    },
+  );
+}
+
 gpuTest(
   "a state saved on the GPU goes on there, also with cells that are no multiple of 4 bytes",
   async () => {
