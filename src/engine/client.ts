@@ -400,13 +400,29 @@ export class EngineClient {
         return this.#fail(message.message);
       case "closed":
         globalThis.removeEventListener("unload", this.#dropGpu);
-        this.#port.close();
-        this.#worker.terminate();
-        this.#threads.end();
-        this.#gone ??= new EngineError("the model is disposed");
-        for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
-        return this.#closed.resolve();
+        if ("info" in this.#gpu) return void this.#ended().then(() => this.#close());
+        return this.#close();
     }
+  }
+
+  /** The thread's end, or half a second. */
+  #ended(): Promise<void> {
+    return new Promise((resolve) => {
+      const limit = setTimeout(resolve, 500);
+      this.#worker.once("exit", () => {
+        clearTimeout(limit);
+        resolve();
+      });
+    });
+  }
+
+  #close(): void {
+    this.#port.close();
+    this.#worker.terminate();
+    this.#threads.end();
+    this.#gone ??= new EngineError("the model is disposed");
+    for (const { reject } of [...this.#pending.values()]) reject(this.#gone);
+    this.#closed.resolve();
   }
 
   /** Hands on a line of the log. */

@@ -4,7 +4,7 @@
 // The engine's Worker: owns the WASM instance and serves its event loop. It never waits; what takes long runs on the
 // instance's own threads, which reach this Worker for files of the host.
 
-import { listen } from "./worker_scope.ts";
+import { endThread, listen } from "./worker_scope.ts";
 import { installPortWorkers } from "./port_worker.ts";
 import { closeSync, openSync, readSync } from "node:fs";
 import { GpuHost, type GpuInstance } from "../../gpu/host.ts";
@@ -238,6 +238,7 @@ async function close(): Promise<void> {
   gpu?.dispose();
   PThread?.terminateAllThreads();
   post({ op: "closed" });
+  if (gpu) setTimeout(endThread); // after the message is on its way
 }
 
 listen((given: MessagePort) => {
@@ -295,6 +296,7 @@ function receive(message: ToEngine): void {
       const done = new Int32Array(message.done);
       Atomics.store(done, 0, 1);
       Atomics.notify(done, 0);
+      endThread();
       return;
     }
     case "close":

@@ -13,6 +13,11 @@ export function post(message: unknown, transfer: Transferable[] = []): void {
   parentPort!.postMessage(message, transfer as any);
 }
 
+/** Ends this thread from within; one that held a GPU and is ended from above can take the process with it. */
+export function endThread(): void {
+  (globalThis as unknown as { close?(): void }).close?.();
+}
+
 /** Hears the thread above, and keeps this one alive. */
 export function listen<T>(receive: (message: T) => void): void {
   parentPort!.on("message", receive);
