@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 struct rys_gpu_job {
@@ -62,6 +63,7 @@ struct recorder {
     std::unordered_map<uint32_t, buffer>                               buffers;
     std::vector<uint32_t>                                              dirty;
     std::unordered_map<std::vector<uint32_t>, bind_group, key_hash>    groups;
+    std::multiset<uint64_t>                                            open; // submit numbers at which encoders began
     uint32_t                                                           next_id  = 1;
     uint32_t                                                           ahead    = 0;
     uint64_t                                                           submits  = 0;
@@ -299,11 +301,13 @@ uint32_t rys_gpu_bind_group(const std::vector<uint32_t> & key) {
         r.words.insert(r.words.end(), { RYS_GPU_BIND_GROUP_DROP, it->second.id });
     }
     if (r.groups.size() >= n_bind_groups) {
-        // Groups named by commands that were not submitted yet are of now.
-        const uint64_t now = r.submits;
-        drop_groups(r, [&](const std::vector<uint32_t> &, const bind_group & g) { return g.used + 1024 < now; });
-        if (r.groups.size() >= n_bind_groups) {
-            drop_groups(r, [&](const std::vector<uint32_t> &, const bind_group & g) { return g.used + 16 < now; });
+        // Other threads' commands that were not submitted yet may name any group used since they began.
+        const uint64_t oldest = r.open.empty() ? r.submits : *r.open.begin();
+        const uint64_t now    = r.submits;
+        for (const uint64_t age : { 8192, 1024 }) {
+            if (r.groups.size() >= n_bind_groups) {
+                drop_groups(r, [&](const std::vector<uint32_t> &, const bind_group & g) { return g.used < oldest && g.used + age < now; });
+            }
         }
     }
     const uint32_t id = r.next_id++;
@@ -314,6 +318,18 @@ uint32_t rys_gpu_bind_group(const std::vector<uint32_t> & key) {
         cross(r);
     }
     return id;
+}
+
+uint64_t rys_gpu_encoder_begin() {
+    auto & r = rec();
+    std::lock_guard<std::recursive_mutex> lock(r.mutex);
+    return *r.open.insert(r.submits);
+}
+
+void rys_gpu_encoder_end(uint64_t begin) {
+    auto & r = rec();
+    std::lock_guard<std::recursive_mutex> lock(r.mutex);
+    r.open.erase(r.open.find(begin));
 }
 
 void rys_gpu_write(uint32_t id, uint64_t offset, const void * data, size_t size) {

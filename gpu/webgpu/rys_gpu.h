@@ -70,6 +70,10 @@ void     rys_gpu_pipeline_drop(uint32_t id);
 // The bind group of {pipeline, {binding, buffer, offset (2), size (2)}...}; the same one for the same key.
 uint32_t rys_gpu_bind_group(const std::vector<uint32_t> & key);
 
+// While an encoder records, no bind group goes that it may have named.
+uint64_t rys_gpu_encoder_begin();
+void     rys_gpu_encoder_end(uint64_t begin);
+
 // Data is taken at once; offset and size in multiples of 4, inside the buffer, or the call is an error of the device.
 void rys_gpu_write(uint32_t buffer, uint64_t offset, const void * data, size_t size);
 

@@ -156,6 +156,11 @@ struct Commands {
     std::vector<uint32_t> words;
     uint32_t              pipeline = 0; // set in the open pass
     bool                  computes = false;
+    const uint64_t        begin    = rys_gpu_encoder_begin(); // what it names stays until its end
+
+    Commands() = default;
+    Commands(const Commands &) = delete;
+    ~Commands() { rys_gpu_encoder_end(begin); }
 };
 
 inline uint32_t lo(uint64_t v) { return (uint32_t) v; }

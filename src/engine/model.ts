@@ -7,6 +7,7 @@ import {
   contextArgs,
   type ContextOptions,
   defaultThreads,
+  type KvType,
   oneOf,
   type PlanInput,
   wholeNumber,
@@ -144,6 +145,9 @@ interface RawModel {
 
 /** How long {@linkcode Model.dispose} waits for what is under way. */
 const DISPOSE_LIMIT_MS = 10_000;
+
+/** Types of a KV cache that the GPU backend can write. */
+const GPU_KV_TYPES: readonly KvType[] = ["f32", "f16", "q8_0", "q4_0"];
 
 const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn", 4: "error" };
 
@@ -392,6 +396,7 @@ export class Model implements AsyncDisposable {
       this.info.nCtxTrain,
       (path) => this.#client.addFiles([pathSource(path)]),
     );
+    args.push(...this.#cacheArgs(options));
     const { kind, words } = packPlan(plan);
     const create = async (extra: string[]): Promise<Serving> => {
       const call = this.#client.call({
@@ -417,6 +422,16 @@ export class Model implements AsyncDisposable {
     });
     this.#contexts.add(context);
     return context;
+  }
+
+  /** The GPU backend writes caches of some types only; another stays in memory, and its attention on the CPU. */
+  #cacheArgs(options: ContextOptions): string[] {
+    if (!this.info.gpu) return [];
+    const types = [options.cacheTypeK, options.cacheTypeV].filter((type) => type !== undefined);
+    const other = types.find((type) => !GPU_KV_TYPES.includes(type));
+    if (!other) return [];
+    this.#client.log(3, `the GPU keeps no cache of type ${other}: it stays in memory`);
+    return ["--no-kv-offload"];
   }
 
   /**
@@ -518,6 +533,7 @@ export class Model implements AsyncDisposable {
       tokens.length,
       (path) => this.#client.addFiles([pathSource(path)]),
     );
+    args.push(...this.#cacheArgs(rest));
     const { text } = await this.#client.call(
       {
         fn: "logits_eval",

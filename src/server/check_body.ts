@@ -12,7 +12,7 @@ type Body = Record<string, unknown>;
 
 const INT = 2 ** 31 - 1;
 /** Tokens that a sampler looks back: it allocates as many. */
-const LOOK_BACK = 1_000_000;
+const LOOK_BACK = 1 << 18;
 
 /**
  * Fields that are whole numbers: upstream converts whatever number it finds, and one that is out of its type's range ends
@@ -104,6 +104,8 @@ const MAX_SAMPLERS = 32;
 /** Strings that break a sequence for the DRY sampler, and their characters. */
 const MAX_BREAKERS = 64;
 const MAX_BREAKER = 256;
+/** Texts with a bias: each is split into tokens. */
+const MAX_BIAS_TEXTS = 1000;
 /** Tokens with a bias, and fields asked for. */
 const MAX_LIST = 65_536;
 
@@ -113,6 +115,10 @@ const MAX_TEXTS = 2048;
 const MAX_NESTING = 256;
 /** Characters of a grammar, and of a schema as JSON. */
 const MAX_GRAMMAR = 1 << 20;
+/** Rules of a grammar, which refer to each other, and parts of it that may be left out. */
+const MAX_RULES = 1000;
+/** References in a schema: upstream follows them one inside the other. */
+const MAX_LINKS = 500;
 /** Elements that the repetitions of a grammar or a schema may come to. */
 const MAX_REPEATED = 100_000;
 
@@ -235,6 +241,9 @@ function checkSamplers(body: Body): void {
     if (samplers.length > MAX_SAMPLERS) {
       throw wrong("samplers", `names ${samplers.length} samplers; ${MAX_SAMPLERS} is the most`);
     }
+    if (new Set(samplers).size !== samplers.length) {
+      throw wrong("samplers", "names a sampler twice");
+    }
   }
   if (Array.isArray(breakers)) {
     if (breakers.length > MAX_BREAKERS) {
@@ -251,6 +260,10 @@ function checkSamplers(body: Body): void {
 
 function checkLogitBias(value: unknown): void {
   const entries = Array.isArray(value) ? value : isObject(value) ? Object.entries(value) : [];
+  const texts = entries.filter((one) => Array.isArray(one) && typeof one[0] === "string").length;
+  if (!isObject(value) && texts > MAX_BIAS_TEXTS) {
+    throw wrong("logit_bias", `has ${texts} texts; ${MAX_BIAS_TEXTS} is the most`);
+  }
   if (entries.length > MAX_LIST) {
     throw wrong("logit_bias", `has ${entries.length} entries; ${MAX_LIST} is the most`);
   }
@@ -314,6 +327,12 @@ function checkGrammar(body: Body): void {
     if (grammar.length > MAX_GRAMMAR) {
       throw wrong("grammar", `has ${grammar.length} characters; ${MAX_GRAMMAR} is the most`);
     }
+    const rules = grammar.split("::=").length - 1;
+    if (rules > MAX_RULES) throw wrong("grammar", `has ${rules} rules; ${MAX_RULES} is the most`);
+    const optional = grammar.match(/[?*+]/g)?.length ?? 0;
+    if (optional > MAX_RULES) {
+      throw wrong("grammar", `has ${optional} of ?, * and +; ${MAX_RULES} is the most`);
+    }
     let open = 0;
     for (const c of grammar) {
       if (c === "(" && ++open > MAX_NESTING) {
@@ -340,9 +359,12 @@ function checkGrammar(body: Body): void {
   ];
   for (const [name, schema] of schemas) {
     if (schema === undefined || schema === null) continue;
-    if (JSON.stringify(schema).length > MAX_GRAMMAR) {
+    const json = JSON.stringify(schema);
+    if (json.length > MAX_GRAMMAR) {
       throw wrong(name, `has more than ${MAX_GRAMMAR} characters`);
     }
+    const links = json.split('"$ref"').length - 1;
+    if (links > MAX_LINKS) throw wrong(name, `has ${links} references; ${MAX_LINKS} is the most`);
     const n = repetitions(schema);
     if (n > MAX_REPEATED) {
       throw wrong(name, `repeats up to ${n} times; ${MAX_REPEATED} is the most`);

@@ -87,6 +87,8 @@ export function hostOf(server: RysServer): Host | undefined {
 const MAX_URL = 8192;
 const MAX_HEADERS = 64 << 10;
 /** Times in a row that loading the model again is tried. */
+/** How long a context may take to say its numbers. */
+const METRICS_MS = 2000;
 const MAX_RELOADS = 3;
 /** Bytes of the bodies of all requests under way. */
 const MAX_BODIES = 256 << 20;
@@ -548,10 +550,13 @@ class Server implements RysServer {
     const contexts = [];
     for (const entry of pool.entries) {
       if (!entry.context) continue;
-      const { body, status } = await entry.context.request("/metrics", undefined, {
-        signal: job.signal,
+      const answer = await entry.context.request("/metrics", undefined, {
+        signal: AbortSignal.any([job.signal, AbortSignal.timeout(METRICS_MS)]),
+      }).catch((error) => {
+        if (job.signal.aborted || error?.name !== "TimeoutError") throw error;
       });
-      if (status !== 200) continue;
+      if (answer?.status !== 200) continue; // one that is stuck does not hold up the others
+      const { body } = answer;
       contexts.push({
         labels: { plan: entry.plan.spec, kind: entry.kind },
         text: new TextDecoder().decode(body),

@@ -64,6 +64,8 @@ for (
     "flash attention off": { flashAttention: "off" },
     "a q8_0 cache": { cacheTypeK: "q8_0", cacheTypeV: "q8_0" },
     "a q4_0 K cache": { cacheTypeK: "q4_0", flashAttention: "on" },
+    "a q5_1 K cache, which stays in memory": { cacheTypeK: "q5_1", flashAttention: "on" },
+    "a bf16 cache, which stays in memory": { cacheTypeK: "bf16", cacheTypeV: "bf16" },
     "an f32 cache": { cacheTypeK: "f32", cacheTypeV: "f32" },
     "micro-batches of 8": { nUbatch: 8, nBatch: 16 },
   })
@@ -105,6 +107,21 @@ gpuTest("contexts with different plans run side by side as alone", async () => {
   const together = await Promise.all(contexts.map((context) => greedy(context, STORY, 6)));
   await Promise.all(contexts.map((context) => context.dispose()));
   assertEquals(together, alone);
+});
+
+gpuTest("more contexts at once than the bind groups kept live through it", async () => {
+  await using model = await loadOnGpu(DEMO);
+  const contexts = await Promise.all(
+    Array.from(
+      { length: 6 },
+      (_, i) => model.createContext({ ...small, repeatLayers: i % 2 ? `${i},${i + 20}` : "none" }),
+    ),
+  );
+  for (let round = 0; round < 2; round++) {
+    const texts = await Promise.all(contexts.map((context) => greedy(context, STORY, 3)));
+    assertEquals(texts[0], texts[2]);
+    assertEquals(texts[2], texts[4]);
+  }
 });
 
 for (const readback of ["sync", "awaited"] as const) {
