@@ -166,6 +166,7 @@ test("Anthropic client: aborting a stream ends the generation", async (origin) =
 });
 
 test("Anthropic client: aborting a request that is not streamed ends its generation", async (origin) => {
+  await until("nothing else runs", async () => !await isBusy(origin));
   const abort = new AbortController();
   const answer = client(origin).messages.create(endless, { signal: abort.signal });
   const rejected = assertRejects(() => answer, Anthropic.APIUserAbortError);

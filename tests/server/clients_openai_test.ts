@@ -357,6 +357,7 @@ test("OpenAI client: aborting a stream ends the generation, and nothing else", a
 });
 
 test("OpenAI client: aborting a request that is not streamed ends its generation", async (origin) => {
+  await until("nothing else runs", async () => !await isBusy(origin));
   const abort = new AbortController();
   const answer = client(origin).chat.completions.create(endless, { signal: abort.signal });
   const rejected = assertRejects(() => answer, OpenAI.APIUserAbortError);
