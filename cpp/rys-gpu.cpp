@@ -32,7 +32,8 @@ constexpr size_t   n_inline_write   = 1 << 16; // bytes; larger writes cross fro
 constexpr size_t   n_upload         = 4 << 20; // bytes in one upload
 constexpr size_t   n_pending_words  = 1 << 18; // cross when that much was recorded
 constexpr uint32_t n_submits_ahead  = 64;      // submits in flight that nobody waits for
-constexpr size_t   n_bind_groups    = 16384;
+constexpr size_t   n_bind_groups    = 16384;   // more are looked through for old ones
+constexpr uint64_t n_group_age      = 1024;    // submits after which an unused one is old
 
 struct key_hash {
     size_t operator()(const std::vector<uint32_t> & key) const {
@@ -63,6 +64,7 @@ struct recorder {
     std::unordered_map<uint32_t, buffer>                               buffers;
     std::vector<uint32_t>                                              dirty;
     std::unordered_map<std::vector<uint32_t>, bind_group, key_hash>    groups;
+    size_t                                                             max_groups = n_bind_groups;
     std::multiset<uint64_t>                                            open; // submit numbers at which encoders began
     uint32_t                                                           next_id  = 1;
     uint32_t                                                           ahead    = 0;
@@ -300,15 +302,13 @@ uint32_t rys_gpu_bind_group(const std::vector<uint32_t> & key) {
         }
         r.words.insert(r.words.end(), { RYS_GPU_BIND_GROUP_DROP, it->second.id });
     }
-    if (r.groups.size() >= n_bind_groups) {
+    if (r.groups.size() >= r.max_groups) {
         // Other threads' commands that were not submitted yet may name any group used since they began.
         const uint64_t oldest = r.open.empty() ? r.submits : *r.open.begin();
-        const uint64_t now    = r.submits;
-        for (const uint64_t age : { 8192, 1024 }) {
-            if (r.groups.size() >= n_bind_groups) {
-                drop_groups(r, [&](const std::vector<uint32_t> &, const bind_group & g) { return g.used < oldest && g.used + age < now; });
-            }
-        }
+        drop_groups(r, [&](const std::vector<uint32_t> &, const bind_group & g) {
+            return g.used < oldest && g.used + n_group_age < r.submits;
+        });
+        r.max_groups = std::max(n_bind_groups, r.groups.size() * 5 / 4); // not for every group where all are in use
     }
     const uint32_t id = r.next_id++;
     r.groups[key] = { id, r.submits };

@@ -420,24 +420,13 @@ export class Executor {
 
   // Several threads may ask at once, and a buffer has one map at a time.
   #waitForFence(): boolean | Promise<boolean> {
-    if (!this.#fenced) {
-      const later = this.#fenceOnce();
-      if (!later) return true;
-      this.#fenced = later;
-    } else {
-      this.#fenced = this.#fenced.then(() => this.#fenceOnce());
-    }
-    const mine = this.#fenced;
-    const done = () => {
+    const later = this.#fenced ? this.#fenced.then(() => this.#fenceOnce()) : this.#fenceOnce();
+    if (!later) return true;
+    const mine = later.finally(() => {
       if (this.#fenced === mine) this.#fenced = null;
-    };
-    return mine.then(() => {
-      done();
-      return true;
-    }, (error) => {
-      done();
-      throw error;
     });
+    this.#fenced = mine;
+    return mine.then(() => true);
   }
 
   #fenceOnce(): void | Promise<void> {

@@ -27,6 +27,8 @@ export class GpuHost {
   readonly #fatal: (message: string) => void;
   #instance: GpuInstance | null = null;
   #failed = false;
+  /** From a command that threw to its report: what comes meanwhile meets a broken encoder and says nothing new. */
+  #failing: Promise<void> | null = null;
 
   private constructor(
     info: GpuInfo,
@@ -94,6 +96,7 @@ export class GpuHost {
       if (waits) this.#instance!._rys_gpu_done!(job, Number(ok));
     };
     if (this.#failed) return done(false);
+    if (this.#failing) return void this.#failing.then(() => done(false));
     try {
       const result = this.#executor.run(words, n);
       if (typeof result === "boolean") return done(result);
@@ -105,10 +108,13 @@ export class GpuHost {
 
   /** What a lost device refuses is its consequence: the loss itself is told a moment later, and comes first. */
   #failSoon(error: unknown, done: (ok: boolean) => void): void {
-    setTimeout(() => {
-      this.#fail((error as Error).message);
-      done(false);
-    }, 20);
+    this.#failing ??= new Promise((resolve) =>
+      setTimeout(() => {
+        this.#fail((error as Error).message);
+        resolve();
+      }, 20)
+    );
+    this.#failing.then(() => done(false));
   }
 
   /** What was done so far. */
