@@ -1,3 +1,4 @@
+import { compileWasm } from "../engine/dist.ts";
 import { environment, mayLook, seenVariable } from "./environment.ts";
 import { filePath } from "./file_path.ts";
 import { prepareDriverEnv } from "../../gpu/driver_env.ts";
@@ -174,29 +175,26 @@ function systemMemory(): { total: number; available: number } | null {
 async function lookAtWasm(
   build: { id: string; [field: string]: unknown } | undefined,
 ): Promise<{ finding: Finding; bytes: number; valid: boolean }> {
-  const url = new URL("rys.wasm", DIST);
-  let bytes: Uint8Array<ArrayBuffer> | undefined;
-  try {
-    bytes = url.protocol === "file:"
-      ? await Deno.readFile(url)
-      : new Uint8Array(await (await fetch(url)).arrayBuffer());
-  } catch {
-    // Not there.
-  }
   const finding: Finding = { name: "WASM", value: "", ok: false, needed: true, fix: BUILD_COMMAND };
-  if (bytes === undefined || build === undefined) {
-    finding.value = `not built: there is no ${bytes === undefined ? "rys.wasm" : "build.json"} in ${
-      filePath(DIST)
-    }`;
-    return { finding, bytes: bytes?.length ?? 0, valid: false };
+  const bytes = typeof build?.wasm_bytes === "number" ? build.wasm_bytes : 0;
+  let valid = true;
+  let missing = build ? undefined : "build.json";
+  try {
+    await compileWasm(new URL("rys.wasm", DIST));
+  } catch (error) {
+    valid = false;
+    if (!(error instanceof WebAssembly.CompileError)) missing = "rys.wasm";
   }
-  const valid = WebAssembly.validate(bytes);
+  if (build === undefined || missing !== undefined) {
+    finding.value = `not built: there is no ${missing} in ${filePath(DIST)}`;
+    return { finding, bytes, valid: false };
+  }
   const upstream = typeof build.upstream === "string" ? `, llama.cpp ${build.upstream}` : "";
   finding.ok = valid;
-  finding.value = `build ${build.id}${upstream}, ${formatBytes(bytes.length)}${
+  finding.value = `build ${build.id}${upstream}, ${formatBytes(bytes)}${
     valid ? "" : ", which this Deno cannot run"
   }`;
-  return { finding, bytes: bytes.length, valid };
+  return { finding, bytes, valid };
 }
 
 async function describeFolder(path: string): Promise<string> {

@@ -17,6 +17,7 @@ import {
   type ToEngine,
 } from "./protocol.ts";
 import type { Worker as Thread } from "node:worker_threads";
+import { readBuildJson } from "./dist.ts";
 import type { Gate } from "./gate.ts";
 import { ThreadHost } from "./port_worker.ts";
 import { startThread } from "./start_thread.ts";
@@ -157,13 +158,13 @@ export class EngineClient {
 
   /** Starts an instance. */
   static async start(options: EngineStartOptions): Promise<EngineClient> {
-    const build = await readBuild(options.dist);
+    const id = await buildId(options.dist);
     const client = new EngineClient(options);
     client.#post({
       op: "init",
       js: new URL("rys.js", options.dist).href,
       wasm: new URL("rys.wasm", options.dist).href,
-      buildId: build.id,
+      buildId: id,
       verbosity: options.verbosity,
       threads: options.threads,
       gpu: options.gpu ?? { mode: "off" },
@@ -479,29 +480,13 @@ export class EngineClient {
   }
 }
 
-async function readBuild(dist: URL): Promise<{ id: string }> {
+/** The build's id. */
+async function buildId(dist: URL): Promise<string> {
   const url = new URL("build.json", dist);
   const place = url.protocol === "file:" ? fileURLToPath(url) : url.href;
-  const wrong = (what: string): never => {
-    throw new EngineError(`Cannot start the engine: ${what}; run "deno task build" once`);
-  };
-  let text: string;
-  try {
-    text = url.protocol === "file:" ? await Deno.readTextFile(url) : await fetchText(url);
-  } catch {
-    return wrong(`there is no built WASM at ${place}`);
-  }
-  let build: { id?: unknown } | null;
-  try {
-    build = JSON.parse(text);
-  } catch {
-    return wrong(`${place} is damaged`);
-  }
-  return typeof build?.id === "string" ? { id: build.id } : wrong(`${place} is damaged`);
-}
-
-async function fetchText(url: URL): Promise<string> {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  return await response.text();
+  let what = `there is no built WASM at ${place}`;
+  const build = await readBuildJson(dist).catch(() => null);
+  if (build) return build.id;
+  if (build === undefined) what = `${place} is damaged`;
+  throw new EngineError(`Cannot start the engine: ${what}; run "deno task build" once`);
 }

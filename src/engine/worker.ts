@@ -5,6 +5,7 @@
 // instance's own threads, which reach this Worker for files of the host.
 
 import { endThread, listen } from "./worker_scope.ts";
+import { compileWasm } from "./dist.ts";
 import { installPortWorkers } from "./port_worker.ts";
 import { closeSync, openSync, readSync } from "node:fs";
 import { GpuHost, type GpuInstance } from "../../gpu/host.ts";
@@ -115,7 +116,7 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   const opening = GpuHost.open(message.gpu, (text) => post({ op: "fatal", message: text }));
   opening.catch(() => {}); // heard below
   const [module, { default: create }] = await Promise.all([
-    compile(message.wasm),
+    compileWasm(new URL(message.wasm)),
     import(message.js),
   ]).catch((error) => {
     throw new Error(`the built WASM is damaged (${error.message}); run "deno task build --force"`);
@@ -169,13 +170,6 @@ function text(at: number): string {
   const memory = bytesAt(at, 256);
   const copy = memory.slice(0, memory.indexOf(0));
   return new TextDecoder().decode(copy);
-}
-
-async function compile(url: string): Promise<WebAssembly.Module> {
-  if (url.startsWith("file:")) return await WebAssembly.compile(await Deno.readFile(new URL(url)));
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
-  return await WebAssembly.compile(await response.arrayBuffer());
 }
 
 function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): void {
