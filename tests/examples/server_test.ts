@@ -3,9 +3,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { parseFlags } from "../../src/cli/parse_flags.ts";
 import { inRepo } from "../engine/_engine.ts";
-import { startChild } from "./_child.ts";
-import { CAPITAL } from "./_clients.ts";
-import { createOpenAICompatible, generateText } from "./_npm.ts";
+import { startChild } from "../server/_child.ts";
+import { CAPITAL } from "../server/_clients.ts";
+import { createOpenAICompatible, generateText } from "../server/_npm.ts";
 
 /** The flags of the server in a README's first command. */
 function serveFlags(example: string): string[] {
