@@ -24,6 +24,8 @@ export interface Ran {
   };
   /** `system_fingerprint`. */
   fingerprint: string;
+  /** What an OpenAI response repeats of its request; of such a request only. */
+  fields?: Record<string, unknown>;
 }
 
 /**
@@ -81,6 +83,9 @@ export function markAnswer(answer: unknown, what: Ran): void {
 function mark(object: Json, what: Ran): void {
   if (typeof object.model === "string") object.model = what.name;
   if ("system_fingerprint" in object) object.system_fingerprint = what.fingerprint;
+  if (object.object === "response" && what.fields) {
+    for (const [name, value] of Object.entries(what.fields)) object[name] ??= value;
+  }
   if (object.type === "message") nameStop(object);
   if (object.type === "message_delta" && isObject(object.delta)) nameStop(object.delta);
   if (isObject(object.__verbose)) mark(object.__verbose, what);
@@ -132,17 +137,23 @@ export function eventMarker(
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
   let rest = "";
+  let number = 0;
+  /** An error has the number that is next in its stream; whoever makes it does not know it. */
+  const count = (event: Json) => {
+    if (typeof event.sequence_number === "number") number = event.sequence_number + 1;
+    else if (what.fields && event.type === "error") event.sequence_number = number++;
+  };
   return (bytes) => {
     rest += bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
     const events = rest.split("\n\n");
     rest = bytes === undefined ? "" : events.pop()!;
     return encoder.encode(
-      events.map((event) => event === "" ? "" : markText(event, what) + "\n\n").join(""),
+      events.map((event) => event === "" ? "" : markText(event, what, count) + "\n\n").join(""),
     );
   };
 }
 
-function markText(event: string, what: Ran): string {
+function markText(event: string, what: Ran, count: (event: Json) => void): string {
   return event.split("\n").map((line) => {
     if (!line.startsWith("data:")) return line;
     const text = line.slice(5).trimStart();
@@ -155,7 +166,9 @@ function markText(event: string, what: Ran): string {
     }
     // A stream of several prompts in upstream's own form has lists as well.
     for (const one of Array.isArray(object) ? object : [object]) {
-      if (isObject(one)) markEvent(one, what);
+      if (!isObject(one)) continue;
+      markEvent(one, what);
+      count(one);
     }
     return `data: ${JSON.stringify(object)}`;
   }).join("\n");

@@ -5,8 +5,10 @@ import { cleanError, eventMarker, markAnswer, type Ran, ran, shortSpec } from ".
 import { ApiError, ClientGone, toApiError, unavailable, withoutPlaces } from "./api_error.ts";
 import { ApiKeys } from "./api_keys.ts";
 import { checkBody, checkTexts } from "./check_body.ts";
+import { checkFormats } from "./check_formats.ts";
 import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 import { Cors } from "./cors.ts";
+import { errorEvent } from "./error_event.ts";
 import { explainFault } from "./explain_fault.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
 import { type Host, loadHost, modelName } from "./model_host.ts";
@@ -16,6 +18,7 @@ import { page } from "./page/page.ts";
 import type { NamedPlan } from "./plan_choice.ts";
 import type { ContextKind, Lease } from "./plan_pool.ts";
 import { BodyBudget, readJson } from "./read_body.ts";
+import { responseFields } from "./response_fields.ts";
 import { findRoute, PATHS, type Route } from "./routes.ts";
 import { VERSION } from "./version.ts";
 
@@ -608,6 +611,7 @@ class Server implements RysServer {
     if (route.kind === "embed" || route.kind === "rerank") checkTexts(rest, facts);
     else checkBody(rest, facts);
     checkShape(route.path, rest);
+    checkFormats(route.path, rest);
     chooseTool(rest);
     if (!host.hasTools && leavesOutTools(route.path, rest) && !this.#toldOfTools) {
       this.#toldOfTools = true;
@@ -645,6 +649,7 @@ class Server implements RysServer {
       else if (rest.stop === "") delete rest.stop;
     }
     const what = ran(named.name, named.plan, seed);
+    if (route.path.endsWith("/responses")) what.fields = responseFields(body);
     const lease = await host.pool.acquire(kind, named.plan, job.signal);
     return await this.#run(host, lease, route, rest, what, job, hand);
   }
@@ -698,7 +703,7 @@ class Server implements RysServer {
         ? job.signal.reason
         : error;
       if (cause instanceof ClientGone) this.#counts.cancelled++;
-      else stream.write(new TextEncoder().encode(errorEvent(cause, route.path)));
+      else stream.write(mark(new TextEncoder().encode(errorEvent(cause, route.path))));
       if (error instanceof EngineError && error.fatal) {
         this.#counts.failed++;
         this.#log(`request failed: ${error.message}`);
@@ -867,14 +872,6 @@ function upstreamError(
 function isInner(message: string): boolean {
   return /^(?:got exception|context shift|the current context|unable to|invalid input batch|context size|compute)/i
     .test(message) || /\b(?:memory|alloc)/i.test(message);
-}
-
-/** An error in the middle of a stream, in the form of the stream. */
-function errorEvent(error: unknown, path: string): string {
-  const data = { error: toApiError(error).toJson() };
-  return path === "/v1/messages"
-    ? `event: error\ndata: ${JSON.stringify({ type: "error", ...data })}\n\n`
-    : `data: ${JSON.stringify(data)}\n\n`;
 }
 
 function join(parts: Uint8Array[]): Uint8Array {

@@ -144,3 +144,29 @@ export const ADD = {
     additionalProperties: false,
   },
 } as const;
+
+/**
+ * Options of a server whose chat template has thoughts, which `enable_thinking` turns off. What the model thinks and says
+ * is laid down by {@linkcode THOUGHT}.
+ */
+export const THINKING_SERVER: Partial<ServeOptions> = {
+  context: {
+    threads: 1,
+    chatTemplate: `
+{%- for message in messages %}
+{{- "<|im_start|>" + message.role + "\\n" }}
+{%- if message.reasoning_content %}{{ "<think>" + message.reasoning_content + "</think>" }}{%- endif %}
+{{- message.content + "<|im_end|>\\n" }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ "<|im_start|>assistant\\n" }}
+{%- if enable_thinking is defined and enable_thinking is false %}{{ "<think></think>" }}{%- else %}{{ "<think>" }}{%- endif %}
+{%- endif %}`,
+  },
+};
+
+/** A thought and an answer, and the grammar that allows nothing else after `<think>`. */
+export const THOUGHT = {
+  reasoning: "It is asked",
+  answer: "Paris it is",
+  grammar: `root ::= "It is asked</think>Paris it is"`,
+};

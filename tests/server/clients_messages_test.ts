@@ -1,0 +1,201 @@
+// Fields of Anthropic's /v1/messages, with Anthropic's own client: what it has beside a chat, and what llama-server has.
+
+import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
+import {
+  ADD,
+  API_KEY,
+  CAPITAL,
+  GREEDY,
+  listen,
+  testsOn,
+  THINKING_SERVER,
+  THOUGHT,
+  TOOLS_SERVER,
+} from "./_clients.ts";
+import { Anthropic } from "./_npm.ts";
+
+const test = testsOn();
+const tools = testsOn(TOOLS_SERVER);
+const thinking = testsOn(THINKING_SERVER);
+
+const client = (origin: string) =>
+  new Anthropic({ baseURL: origin, apiKey: API_KEY, maxRetries: 0 });
+
+type Request = Anthropic.MessageCreateParamsNonStreaming;
+
+/** A message, and what the answer says of the run. */
+async function create(origin: string, more: Partial<Request> & Record<string, unknown>) {
+  const message = await client(origin).messages.create({
+    model: "demo",
+    max_tokens: 20,
+    messages: [{ role: "user", content: CAPITAL.question }],
+    ...more,
+  });
+  const { rys } = message as unknown as { rys: { seed: number } };
+  const text = message.content.map((block) => block.type === "text" ? block.text : "").join("");
+  return { message, text, seed: rys.seed };
+}
+
+test("Anthropic client: the seed that is told is the one that ran", async (origin) => {
+  const story = (seed?: number) =>
+    create(origin, {
+      messages: [{ role: "user", content: "Tell me a story about a fox." }],
+      max_tokens: 24,
+      ...{ temperature: 1.5 },
+      ...seed === undefined ? {} : { seed },
+    });
+  const one = await story(7);
+  assertEquals(one.seed, 7);
+  assertEquals((await story(7)).text, one.text);
+  assertNotEquals((await story(8)).text, one.text);
+  const any = await story();
+  assertEquals((await story(any.seed)).text, any.text);
+});
+
+test("Anthropic client: llama-server's samplers reach a message", async (origin) => {
+  const hot = { temperature: 2, seed: 3, max_tokens: 8 };
+  assertEquals((await create(origin, { ...hot, min_p: 1 })).text, CAPITAL.answer);
+  const banned = await create(origin, {
+    ...GREEDY,
+    logit_bias: [["Paris", false], [" Paris", false]],
+  });
+  assert(!banned.text.includes("Paris"), banned.text);
+  const grammar = await create(origin, { ...GREEDY, grammar: `root ::= "no"` });
+  assertEquals(grammar.text, "no");
+});
+
+test("Anthropic client: cache_prompt false computes the prompt anew", async (origin) => {
+  await create(origin, GREEDY);
+  const cached = await create(origin, GREEDY);
+  assert(cached.message.usage.cache_read_input_tokens! > 0);
+  const anew = await create(origin, { ...GREEDY, cache_prompt: false });
+  assertEquals(anew.message.usage.cache_read_input_tokens, 0);
+  assertEquals(anew.text, cached.text);
+});
+
+test("Anthropic client: output_config.format is kept to", async (origin) => {
+  const format = { type: "json_schema" as const, schema: { const: "42" } };
+  const asked = {
+    messages: [{ role: "user" as const, content: "A cat" }],
+    output_config: { format },
+  };
+  assertEquals((await create(origin, asked)).text, '"42"');
+  const streamed = await client(origin).messages.stream({ model: "demo", max_tokens: 20, ...asked })
+    .finalMessage();
+  assertEquals(streamed.content.map((block) => block.type === "text" && block.text), ['"42"']);
+  await assertRejects(
+    () =>
+      create(origin, { output_config: { format: { ...format, type: "xml" as "json_schema" } } }),
+    Anthropic.BadRequestError,
+    "output_config.format.type",
+  );
+});
+
+const tool = {
+  name: ADD.name,
+  description: ADD.description,
+  input_schema: { ...ADD.parameters, required: [...ADD.parameters.required] },
+};
+
+tools("Anthropic client: tool_choice none gives no tool call", async (origin) => {
+  const ask = (type: "any" | "none") =>
+    create(origin, {
+      ...GREEDY,
+      max_tokens: 60,
+      messages: [{ role: "user", content: "What is 12 plus 7?" }],
+      tools: [tool],
+      tool_choice: { type },
+    });
+  const called = await ask("any");
+  assertEquals(called.message.stop_reason, "tool_use");
+  const none = await ask("none");
+  assertEquals(none.message.content.filter(({ type }) => type === "tool_use"), []);
+  assertNotEquals(none.message.stop_reason, "tool_use");
+});
+
+thinking(
+  "Anthropic client: thoughts are a block, which ends before the text begins",
+  async (origin) => {
+    const request = {
+      model: "demo",
+      max_tokens: 40,
+      ...GREEDY,
+      ...{ grammar: THOUGHT.grammar },
+      messages: [{ role: "user" as const, content: CAPITAL.question }],
+    };
+    const whole = await client(origin).messages.create(request);
+    assertEquals(whole.content, [
+      { type: "thinking", thinking: THOUGHT.reasoning, signature: "" },
+      { type: "text", text: THOUGHT.answer },
+      // deno-lint-ignore no-explicit-any -- what the types have beside it is not given
+    ] as any);
+    const seen: string[] = [];
+    const blocks: unknown[] = [];
+    const stream = client(origin).messages.stream(request);
+    stream.on("streamEvent", (event) => {
+      if (event.type.startsWith("content_block_") && "index" in event) {
+        const name = `${event.type} ${event.index}`;
+        if (seen.at(-1) !== name) seen.push(name);
+      }
+    });
+    stream.on("contentBlock", (block) => blocks.push(block));
+    const final = await stream.finalMessage();
+    assertEquals(
+      seen,
+      [0, 1].flatMap((i) => [
+        `content_block_start ${i}`,
+        `content_block_delta ${i}`,
+        `content_block_stop ${i}`,
+      ]),
+    );
+    assertEquals(final.content, whole.content);
+    assertEquals(blocks, whole.content);
+  },
+);
+
+thinking("Anthropic client: thinking disabled reaches the template", async (origin) => {
+  const count = async (thinking?: Anthropic.ThinkingConfigParam) =>
+    (await create(origin, {
+      ...GREEDY,
+      ...{ grammar: `root ::= "It is asked</think>Paris it is" | "Paris"` },
+      max_tokens: 40,
+      ...thinking ? { thinking } : {},
+    })).message;
+  const off = await count({ type: "disabled" });
+  assertEquals(off.content.filter(({ type }) => type === "thinking"), []);
+  const { input_tokens: without } = await client(origin).messages.countTokens({
+    model: "demo",
+    messages: [{ role: "user", content: CAPITAL.question }],
+    thinking: { type: "disabled" },
+  });
+  const { input_tokens: withThoughts } = await client(origin).messages.countTokens({
+    model: "demo",
+    messages: [{ role: "user", content: CAPITAL.question }],
+  });
+  assert(without > withThoughts, `${without} > ${withThoughts}`); // "</think>" closes what "<think>" opens
+});
+
+Deno.test({
+  name: "Anthropic client: an error in a stream has the type of one",
+  sanitizeOps: false,
+  sanitizeResources: false,
+  fn: async () => {
+    await using server = await listen({ requestTimeout: 1 });
+    const response = await fetch(`${server.origin}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": API_KEY, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "demo",
+        max_tokens: 100_000,
+        stream: true,
+        ignore_eos: true,
+        messages: [{ role: "user", content: "Tell me a story." }],
+      }),
+    });
+    const events = (await response.text()).trimEnd().split("\n\n");
+    const [name, data] = events.at(-1)!.split("\n");
+    assertEquals(name, "event: error");
+    const { type, error } = JSON.parse(data!.slice("data: ".length));
+    assertEquals([type, error.type], ["error", "timeout_error"]);
+  },
+});
