@@ -6,13 +6,12 @@ import {
   API_KEY,
   CAPITAL,
   GREEDY,
-  listen,
   testsOn,
   THINKING_SERVER,
   THOUGHT,
   TOOLS_SERVER,
 } from "./_clients.ts";
-import { Anthropic } from "./_npm.ts";
+import { Anthropic, OpenAI } from "./_npm.ts";
 
 const test = testsOn();
 const tools = testsOn(TOOLS_SERVER);
@@ -175,27 +174,54 @@ thinking("Anthropic client: thinking disabled reaches the template", async (orig
   assert(without > withThoughts, `${without} > ${withThoughts}`); // "</think>" closes what "<think>" opens
 });
 
-Deno.test({
-  name: "Anthropic client: an error in a stream has the type of one",
-  sanitizeOps: false,
-  sanitizeResources: false,
-  fn: async () => {
-    await using server = await listen({ requestTimeout: 1 });
-    const response = await fetch(`${server.origin}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": API_KEY, "content-type": "application/json" },
-      body: JSON.stringify({
+/** Two streams that do not end by themselves, for whose texts together the context is too small. */
+const tight = testsOn({ nCtx: 256 });
+
+tight(
+  "errors in streams have the form of the stream, and the clients raise them",
+  async (origin) => {
+    const endless = { stream: true, ignore_eos: true };
+    const messages = [{ role: "user" as const, content: "Tell me a story." }];
+    const lastOf = async (path: string, body: unknown) => {
+      const response = await fetch(`${origin}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${API_KEY}` },
+        body: JSON.stringify(body),
+      });
+      const events = (await response.text()).trimEnd().split("\n\n");
+      return events.map((event) => {
+        const [name, data] = event.split("\n");
+        return { name, data: JSON.parse(data!.slice("data: ".length)) };
+      }).slice(-2);
+    };
+    const [ofMessage, ofResponse] = await Promise.all([
+      lastOf("/v1/messages", { ...endless, model: "demo", max_tokens: 100_000, messages }),
+      lastOf("/v1/responses", { ...endless, model: "demo", input: messages }),
+    ]);
+    for (const events of [ofMessage, ofResponse]) {
+      assertEquals([events[1]!.name, events[1]!.data.type], ["event: error", "error"]);
+      assert(/context size/i.test(events[1]!.data.error.message), JSON.stringify(events[1]));
+    }
+    const [before, error] = ofResponse!.map(({ data }) => data);
+    assertEquals(error.sequence_number, before.sequence_number + 1);
+    assertEquals([error.code, error.message], ["server_error", error.error.message]);
+    const [one, two] = await Promise.allSettled([
+      client(origin).messages.stream({
         model: "demo",
         max_tokens: 100_000,
-        stream: true,
-        ignore_eos: true,
-        messages: [{ role: "user", content: "Tell me a story." }],
-      }),
-    });
-    const events = (await response.text()).trimEnd().split("\n\n");
-    const [name, data] = events.at(-1)!.split("\n");
-    assertEquals(name, "event: error");
-    const { type, error } = JSON.parse(data!.slice("data: ".length));
-    assertEquals([type, error.type], ["error", "timeout_error"]);
+        messages,
+        ...{ ignore_eos: true },
+      }).finalMessage(),
+      new OpenAI({ baseURL: `${origin}/v1`, apiKey: API_KEY, maxRetries: 0 }).responses.stream({
+        model: "demo",
+        input: messages,
+        ...{ ignore_eos: true },
+      }).finalResponse(),
+    ]);
+    assert(
+      one.status === "rejected" && one.reason instanceof Anthropic.APIError,
+      String(one.status),
+    );
+    assert(two.status === "rejected" && two.reason instanceof OpenAI.APIError, String(two.status));
   },
-});
+);
