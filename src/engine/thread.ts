@@ -4,6 +4,7 @@
 // One thread of a WASM instance: emscripten's module behind a port (see port_worker.ts).
 
 import { listen, post } from "./worker_scope.ts";
+import { catchUp } from "./catch_up.ts";
 
 listen(async ({ port, js }: { port: MessagePort; js: string }) => {
   const early: MessageEvent[] = [];
@@ -25,8 +26,13 @@ listen(async ({ port, js }: { port: MessagePort; js: string }) => {
     event.preventDefault();
     post({ op: "thread-error", message: event.message });
   });
-  const deliver = (event: MessageEvent) =>
+  const deliver = (event: MessageEvent) => {
+    const memory = event.data?.wasmMemory; // in emscripten's first message, before any pointer
+    if (memory instanceof WebAssembly.Memory) {
+      catchUp(memory);
+    }
     (self.onmessage as ((event: MessageEvent) => void) | null)?.(event);
+  };
   port.onmessage = deliver;
   early.forEach(deliver);
 });
