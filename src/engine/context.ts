@@ -1,4 +1,5 @@
 import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
+import { callContext, disposedError, type Serving } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { type ContextOptions, wholeNumber } from "./context_options.ts";
 import {
@@ -11,7 +12,6 @@ import {
   runGeneration,
   toEngineError,
 } from "./generate.ts";
-import type { Gate } from "./gate.ts";
 import type { Model } from "./model.ts";
 import { knownNames } from "./names.ts";
 import { packState, type StateIdentity, unpackState } from "./state.ts";
@@ -82,18 +82,6 @@ export function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
     computeBytes: raw.compute_bytes,
     modelBytes: raw.model_bytes,
   };
-}
-
-/** A context of the engine, and the lines of those who wait for it. */
-export interface Serving {
-  /** Its number. */
-  handle: number;
-  /** What it holds. */
-  info: ContextInfo;
-  /** Requests that take a slot, as many at once as there are slots: two that wait inside could change places. */
-  requests: Gate;
-  /** The others. */
-  others: Gate;
 }
 
 /** Options of {@linkcode Context.request}. */
@@ -222,15 +210,14 @@ export class Context implements AsyncDisposable {
     let status = 500;
     let contentType = "";
     const parts: Uint8Array[] = [];
-    await this.#client.call(
+    await callContext(
+      this.#client,
+      serving,
       {
-        fn: "context_request",
-        context: serving.handle,
         method: body === undefined ? "GET" : "POST",
         path: route,
         query,
         body: new TextEncoder().encode(body === undefined ? "" : toJson(body)),
-        cancel: 0,
       },
       {
         head: (code, type) => {
@@ -242,7 +229,6 @@ export class Context implements AsyncDisposable {
       options.signal,
       TAKES_SLOT.test(route) ? serving.requests : serving.others,
     );
-    options.signal?.throwIfAborted();
     return {
       status,
       contentType,
@@ -327,12 +313,12 @@ export class Context implements AsyncDisposable {
   }
 
   /** See {@linkcode Model.logits}; runs this context's plan. */
-  logits(
+  async logits(
     prompt: string | readonly number[],
     options: { signal?: AbortSignal } = {},
   ): ReturnType<Model["logits"]> {
     this.#check();
-    return this.model.logits(prompt, { ...this.#options, ...options });
+    return await this.model.logits(prompt, { ...this.#options, ...options });
   }
 
   /**
@@ -413,7 +399,7 @@ export class Context implements AsyncDisposable {
 
   #check(): void {
     if (this.#client.gone) throw this.#client.gone;
-    if (this.#disposing) throw new EngineError("The context is disposed");
+    if (this.#disposing) throw disposedError();
   }
 
   #disposing: Promise<void> | undefined;
@@ -430,8 +416,9 @@ export class Context implements AsyncDisposable {
       const embedding = await this.#embedding?.catch(() => undefined);
       for (const serving of [this.#serving, embedding]) {
         if (!serving) continue;
-        serving.requests.close(new EngineError("The context is disposed"));
-        serving.others.close(new EngineError("The context is disposed"));
+        serving.disposed = true;
+        serving.requests.close(disposedError());
+        serving.others.close(disposedError());
         await this.#client.call({ fn: "context_free", context: serving.handle }).catch(() => {});
       }
     })();

@@ -1,6 +1,6 @@
+import { callContext, type Serving } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { finiteNumber, wholeNumber } from "./context_options.ts";
-import type { Serving } from "./context.ts";
 import { knownNames, namesOf } from "./names.ts";
 import { sseParser } from "./sse.ts";
 
@@ -550,12 +550,13 @@ function mergeToolCalls(calls: Record<string, unknown>[], deltas: Record<string,
 /** Sends the request and yields its pieces. */
 export async function* runGeneration(
   client: EngineClient,
-  { handle: context, requests: gate, info: { nCtx } }: Serving,
+  serving: Serving,
   request: GenerateRequest,
   signal: AbortSignal | undefined,
   onEnd: (end: GenerationEnd) => void,
 ): AsyncGenerator<Piece, void, void> {
   signal?.throwIfAborted();
+  const { nCtx } = serving.info;
   const stop = new AbortController();
   const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   const queue: Piece[] = [];
@@ -570,16 +571,10 @@ export async function* runGeneration(
   const reader = request.nothing ? (object: unknown) => read(object).map(withoutTokens) : read;
   const body = new TextEncoder().encode(toJson(request.body));
 
-  const finished = client.call(
-    {
-      fn: "context_request",
-      context,
-      method: "POST",
-      path: request.path,
-      query: "",
-      body,
-      cancel: 0,
-    },
+  const finished = callContext(
+    client,
+    serving,
+    { method: "POST", path: request.path, query: "", body },
     {
       head: (code) => status = code,
       chunk(bytes) {
@@ -603,13 +598,10 @@ export async function* runGeneration(
       },
     },
     both,
-    gate,
+    serving.requests,
   ).then(
-    ({ handle: stopped }) => {
+    () => {
       if (status !== 200) failure ??= toEngineError(parseJson(plain), status, nCtx);
-      else if (stopped && !both.aborted) {
-        failure ??= new EngineError("The context was disposed of during the generation");
-      }
     },
     (error) => void (failure ??= error),
   ).finally(() => {

@@ -2,7 +2,8 @@ import type { GpuChoice } from "../../gpu/device.ts";
 import type { GpuCounts } from "../../gpu/executor.ts";
 import { type EffectivePlan, expandPlan, packPlan, type Plan, readPlan } from "../plan/mod.ts";
 import { type CallEvents, EngineClient, EngineError } from "./client.ts";
-import { Context, contextInfo, type Serving } from "./context.ts";
+import type { Serving } from "./call_context.ts";
+import { Context, contextInfo } from "./context.ts";
 import {
   contextArgs,
   type ContextOptions,
@@ -415,7 +416,8 @@ export class Model implements AsyncDisposable {
       this.#creating.add(made);
       const { handle, text } = await made.finally(() => this.#creating.delete(made));
       const info = contextInfo(JSON.parse(text), effective);
-      return { handle, info, requests: new Gate(info.nParallel), others: new Gate(4) };
+      const requests = new Gate(info.nParallel);
+      return { handle, info, requests, others: new Gate(4), disposed: false };
     };
     const context = new Context(this, this.#client, await create([]), create, options, () => {
       this.#contexts.delete(context);

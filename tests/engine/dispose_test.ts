@@ -33,8 +33,45 @@ Deno.test("dispose() during a generation waits, and the generation ends with an 
   await assertRejects(() => greedy(context, STORY, 1), EngineError, "disposed");
   await assertRejects(() => context.request("/health"), EngineError, "disposed");
   await assertRejects(() => context.saveState(), EngineError, "disposed");
+  const logits = context.logits(STORY); // rejects and does not throw
+  await assertRejects(() => logits, EngineError, "The context is disposed");
   await using other = await model.createContext(SMALL);
   assert((await greedy(other, STORY, 2)).length > 0);
+});
+
+Deno.test("requests and embeddings that dispose() overtakes reject, and those before it are right", async () => {
+  await using model = await loadModel(DEMO);
+  const outcomes: string[] = [];
+  for (let round = 0; round < 12; round++) {
+    const context = await model.createContext(SMALL);
+    if (round % 3 === 0) await context.embed("x"); // else dispose() comes while the embeddings' context is made
+    const body = { prompt: STORY, n_predict: 2 };
+    const calls = [
+      context.request("/health"),
+      context.request("/slots"),
+      context.request("/tokenize", { content: STORY }),
+      context.request("/completion", body),
+      context.request("/completion", { ...body, stream: true }),
+      context.embed(STORY),
+      context.logits(STORY),
+    ];
+    for (let turn = 0; turn < round; turn++) await new Promise((resolve) => setTimeout(resolve));
+    const disposed = context.dispose();
+    for (const outcome of await Promise.allSettled(calls)) {
+      if (outcome.status === "rejected") {
+        assertEquals(outcome.reason.message, "The context is disposed");
+        outcomes.push("rejected");
+        continue;
+      }
+      const { value } = outcome;
+      if (typeof value === "object" && "status" in value) {
+        assert(value.body.length > 0, `status ${value.status} without a body`);
+        assert(value.status === 200 || value.status === 404, `status ${value.status}`);
+      }
+    }
+    await disposed;
+  }
+  assert(outcomes.length > 0);
 });
 
 async function greedyStarted(context: Context): Promise<void> {

@@ -1,0 +1,62 @@
+import { type CallEvents, type CallResult, type EngineClient, EngineError } from "./client.ts";
+import type { Gate } from "./gate.ts";
+import type { ContextInfo } from "./context.ts";
+import type { EngineCall } from "./protocol.ts";
+
+/** A context of the engine, and the lines of those who wait for it. */
+export interface Serving {
+  /** Its number. */
+  handle: number;
+  /** What it holds. */
+  info: ContextInfo;
+  /** Requests that take a slot, as many at once as there are slots: two that wait inside could change places. */
+  requests: Gate;
+  /** The others. */
+  others: Gate;
+  /** Whether it is being freed. */
+  disposed: boolean;
+}
+
+/** What a call of a context that is gone, or is going, ends with. */
+export const disposedError = (): EngineError => new EngineError("The context is disposed");
+
+/** A request to a context, which knows its number. */
+export type ContextRequest = Omit<
+  Extract<EngineCall, { fn: "context_request" }>,
+  "fn" | "context" | "cancel"
+>;
+
+/**
+ * Makes a request and waits for its end. One that is overtaken by the context's dispose() may have any answer, also a
+ * part of the right one: it rejects.
+ *
+ * @param client The engine.
+ * @param serving The context.
+ * @param request The request.
+ * @param events Receives what comes before the end.
+ * @param signal Stops it; the promise then rejects with its reason.
+ * @param gate Where it waits for its turn.
+ * @throws {EngineError} "The context is disposed", or what is wrong with the engine.
+ */
+export async function callContext(
+  client: EngineClient,
+  serving: Serving,
+  request: ContextRequest,
+  events: CallEvents,
+  signal: AbortSignal | undefined,
+  gate: Gate,
+): Promise<void> {
+  let result: CallResult;
+  try {
+    const call = { fn: "context_request", context: serving.handle, cancel: 0, ...request } as const;
+    result = await client.call(call, events, signal, gate);
+  } catch (error) {
+    const isOwn = error instanceof EngineError && !error.fatal && error.status === undefined;
+    throw serving.disposed && isOwn ? disposedError() : error;
+  }
+  signal?.throwIfAborted();
+  if (result.handle === STOPPED) throw disposedError();
+}
+
+/** How the engine ends a request that did not run to its end. */
+const STOPPED = 1;
