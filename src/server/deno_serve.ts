@@ -25,6 +25,7 @@ export interface DenoServe {
 
 /** The server that `deno serve` runs. */
 const handler: DenoServe = {
+  // By the request's signal: `info.completed` does not tell of a client that leaves before there is an answer.
   fetch: (request, info) => theServer().fetch(request, info),
   onListen() {
     const made = theServer();

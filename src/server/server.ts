@@ -4,6 +4,7 @@ import { estimateFacts } from "./plan_facts.ts";
 import { cleanError, eventMarker, markAnswer, type Ran, ran, shortSpec } from "./answer.ts";
 import { ApiError, ClientGone, toApiError, unavailable, withoutPlaces } from "./api_error.ts";
 import { ApiKeys } from "./api_keys.ts";
+import { askContexts } from "./ask_contexts.ts";
 import { checkBody, checkTexts } from "./check_body.ts";
 import { checkFormats } from "./check_formats.ts";
 import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
@@ -89,9 +90,9 @@ export function hostOf(server: RysServer): Host | undefined {
 /** Characters of a request's URL, and of its headers in all. */
 const MAX_URL = 8192;
 const MAX_HEADERS = 64 << 10;
-/** Times in a row that loading the model again is tried. */
 /** How long a context may take to say its numbers. */
 const METRICS_MS = 2000;
+/** Times in a row that loading the model again is tried. */
 const MAX_RELOADS = 3;
 /** Bytes of the bodies of all requests under way. */
 const MAX_BODIES = 256 << 20;
@@ -447,10 +448,9 @@ class Server implements RysServer {
         });
       case "slots": {
         const slots: unknown[] = [];
-        for (const entry of pool.entries) {
-          if (entry.kind !== "text" || !entry.context) continue;
-          const { body } = await entry.context.request("/slots", undefined, { signal: job.signal });
-          for (const slot of JSON.parse(new TextDecoder().decode(body))) {
+        const texts = pool.entries.filter(({ kind }) => kind === "text");
+        for await (const { entry, text } of askContexts(texts, "/slots", job.signal)) {
+          for (const slot of JSON.parse(text)) {
             slots.push({ ...slot, rys: { plan: entry.plan.spec } });
           }
         }
@@ -551,19 +551,10 @@ class Server implements RysServer {
   async #metrics(host: Host, job: Job): Promise<Response> {
     const { pool } = host;
     const contexts = [];
-    for (const entry of pool.entries) {
-      if (!entry.context) continue;
-      const answer = await entry.context.request("/metrics", undefined, {
-        signal: AbortSignal.any([job.signal, AbortSignal.timeout(METRICS_MS)]),
-      }).catch((error) => {
-        if (job.signal.aborted || error?.name !== "TimeoutError") throw error;
-      });
-      if (answer?.status !== 200) continue; // one that is stuck does not hold up the others
-      const { body } = answer;
-      contexts.push({
-        labels: { plan: entry.plan.spec, kind: entry.kind },
-        text: new TextDecoder().decode(body),
-      });
+    for await (
+      const { entry, text } of askContexts(pool.entries, "/metrics", job.signal, METRICS_MS)
+    ) {
+      contexts.push({ labels: { plan: entry.plan.spec, kind: entry.kind }, text });
     }
     const text = metricsText(this.#counts, {
       queued: pool.queued,
@@ -728,12 +719,18 @@ class Server implements RysServer {
   async #control(host: Host, body: Record<string, unknown>, job: Job): Promise<Response> {
     let last: { answer: unknown; status: number } | undefined;
     for (const entry of host.pool.entries) {
-      if (entry.kind !== "text" || !entry.context) continue;
-      const { status, body: bytes } = await entry.context.request(
-        "/v1/chat/completions/control",
-        body,
-        { signal: job.signal },
-      );
+      const { context } = entry;
+      if (entry.kind !== "text" || !context || context.disposed) continue;
+      let answer: Awaited<ReturnType<Context["request"]>>;
+      try {
+        answer = await context.request("/v1/chat/completions/control", body, {
+          signal: job.signal,
+        });
+      } catch (error) {
+        if (host.model.disposed || !context.disposed) throw error;
+        continue; // freed meanwhile: what it ran has ended
+      }
+      const { status, body: bytes } = answer;
       last = { answer: JSON.parse(new TextDecoder().decode(bytes)), status };
       if (status === 200 && (last.answer as { success?: unknown }).success !== false) break;
     }

@@ -267,6 +267,11 @@ Deno.test("deno serve runs the default export, with its options from the environ
     assertEquals((await response.json()).rys.plan, "26,34");
     child.kill("SIGTERM");
     assertEquals((await child.status).code, 0);
+    let rest = "";
+    for (let part; !(part = await reader.read()).done;) {
+      rest += new TextDecoder().decode(part.value);
+    }
+    assert(!rest.includes("request.signal"), rest); // Deno's notice
   } finally {
     await reader.cancel();
     try {
