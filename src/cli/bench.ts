@@ -71,7 +71,7 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
     }
   });
   const { nCtxTrain } = loaded.model.info;
-  const nCtx = flags.number("ctxSize") ?? Math.max(...tests.map((test) => test.n)) + 16;
+  const nCtx = flags.number("nCtx") ?? Math.max(...tests.map((test) => test.n)) + 16;
   const plans: PlanInput[] = [
     "none",
     ...specs.length === 0 && loaded.model.info.layerPlan !== ""

@@ -1,11 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { COMMANDS, commandsOf, type Flag, FLAGS, flagsOf } from "./flags.ts";
+import { COMMANDS, commandsOf, type Flag, FLAGS, flagsOf, namesOf } from "./flags.ts";
 
 const flags: readonly Flag[] = FLAGS;
 
 Deno.test("FLAGS gives a name one meaning in each command", () => {
   for (const command of COMMANDS) {
-    const names = flagsOf(command).flatMap((flag) => flag.names);
+    const names = flagsOf(command).flatMap(namesOf);
     assertEquals(names.length, new Set(names).size, command);
   }
 });
@@ -13,7 +13,7 @@ Deno.test("FLAGS gives a name one meaning in each command", () => {
 Deno.test("FLAGS lets a name take a value in all commands or in none", () => {
   const takes = new Map<string, boolean>();
   for (const flag of flags) {
-    for (const name of flag.names) {
+    for (const name of namesOf(flag)) {
       const value = flag.kind !== "switch";
       assertEquals(takes.get(name) ?? value, value, name);
       takes.set(name, value);

@@ -14,7 +14,7 @@ import { unescapeText } from "./unescape.ts";
  */
 export function escapedText(flags: Flags, id: FlagId): string | undefined {
   const text = flags.text(id);
-  return text === undefined || flags.on("noEscape") ? text : unescapeText(text);
+  return text === undefined || flags.off("escape") ? text : unescapeText(text);
 }
 
 /**
@@ -62,25 +62,14 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
   if (grammar !== undefined && schema !== undefined) {
     throw new UsageError("a grammar and a JSON schema exclude each other");
   }
-  const stop = flags.all("reversePrompt").map((text) =>
-    flags.on("noEscape") ? text : unescapeText(text)
-  );
-  if (stop.includes("")) throw new UsageError(`${flags.name("reversePrompt")} must not be empty`);
-  const predict = flags.number("predict");
-  const topK = flags.number("topK");
+  const stop = flags.all("stop").map((text) => flags.off("escape") ? text : unescapeText(text));
+  if (stop.includes("")) throw new UsageError(`${flags.name("stop")} must not be empty`);
+  const { maxTokens, topK, ...values } = flags.values("generate");
   return {
+    ...values,
     // -1 and -2 mean no limit of their own; the context is one in any case.
-    maxTokens: predict === undefined || predict < 0 ? undefined : predict,
-    seed: flags.number("seed"),
-    temperature: flags.number("temp"),
+    maxTokens: maxTokens === undefined || maxTokens < 0 ? undefined : maxTokens,
     topK: topK === undefined ? undefined : Math.max(0, topK), // -1 keeps all, as 0 does
-    topP: flags.number("topP"),
-    minP: flags.number("minP"),
-    repeatPenalty: flags.number("repeatPenalty"),
-    repeatLastN: flags.number("repeatLastN"),
-    presencePenalty: flags.number("presencePenalty"),
-    frequencyPenalty: flags.number("frequencyPenalty"),
-    ignoreEos: flags.on("ignoreEos") || undefined,
     stop: stop.length > 0 ? stop : undefined,
     grammar,
     jsonSchema: schema === undefined ? undefined : parseSchema(flags, schema),

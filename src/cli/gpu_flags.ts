@@ -24,7 +24,7 @@ export function gpuOptions(flags: Flags): GpuOptions {
       } 0 for none of it`,
     );
   }
-  const powerPreference = flags.text("gpuPower") as GpuOptions["powerPreference"];
+  const { powerPreference } = flags.values("load");
   return { gpu, gpuLayers, powerPreference };
 }
 

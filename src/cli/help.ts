@@ -1,5 +1,5 @@
 import { UsageError } from "./errors.ts";
-import { type CommandName, COMMANDS, type Flag, flagsOf, GROUPS } from "./flags.ts";
+import { type CommandName, COMMANDS, type Flag, flagsOf, GROUPS, namesOf } from "./flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import type { Shell } from "./shell.ts";
 import { suggest } from "./suggest.ts";
@@ -114,9 +114,10 @@ function flagHelp(flag: Flag): string {
     : flag.bare === undefined
     ? ` ${flag.value}`
     : ` [${flag.value}]`;
-  const head = `  ${flag.names.join(", ")}${value}`;
+  const head = `  ${namesOf(flag).join(", ")}${value}`;
   const env = flag.env === undefined ? "" : ` (env: ${flag.env})`;
-  const help = wrap(flag.help + env, " ".repeat(34));
+  const holds = flag.default === undefined ? "" : ` (default: ${flag.default})`;
+  const help = wrap(flag.help + holds + env, " ".repeat(34));
   return head.length <= 32 ? head.padEnd(34) + help.trimStart() : `${head}\n${help}`;
 }
 

@@ -1,6 +1,7 @@
+import { contextCost, defaultContext } from "../engine/context_options.ts";
 import { modelFacts, readModel } from "../gguf/mod.ts";
 import type { GgufModel } from "../gguf/mod.ts";
-import { type CacheType, type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
+import { type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
 import { Failure } from "./errors.ts";
 import { filePath } from "./file_path.ts";
 import type { Flags } from "./parse_flags.ts";
@@ -10,11 +11,6 @@ export interface ModelFile extends GgufModel {
   /** The path as it was given. */
   path: string;
 }
-
-/** Context size where nobody says: the model's own, at most this. */
-const DEFAULT_CTX = 4096;
-/** Tokens in a batch and a micro-batch where nobody says. */
-const DEFAULT_BATCH = 512;
 
 /**
  * Reads a model's header.
@@ -56,9 +52,8 @@ export function demoModel(): string | undefined {
  * @param nCtxTrain The model's own, 0 if it does not say.
  */
 export function contextSize(flags: Flags, nCtxTrain: number): number {
-  const asked = flags.number("ctxSize");
-  if (asked === undefined) return Math.min(nCtxTrain || DEFAULT_CTX, DEFAULT_CTX);
-  return asked || nCtxTrain || DEFAULT_CTX;
+  const asked = flags.number("nCtx");
+  return asked === undefined ? defaultContext(nCtxTrain) : asked || nCtxTrain || defaultContext(0);
 }
 
 /**
@@ -76,22 +71,15 @@ export function costOf(
   flags: Flags,
   nCtx = contextSize(flags, model.header.contextLength),
 ): PlanCost {
-  const slots = flags.number("parallel") ?? 1;
-  const nBatch = flags.number("batchSize") ?? DEFAULT_BATCH;
-  const type = (id: "cacheTypeK" | "cacheTypeV") => (flags.text(id) ?? "f16") as CacheType;
-  return estimateCost(modelFacts(model.header), plan, {
-    nCtx,
-    nParallel: slots,
-    kvUnified: slots > 1,
-    nBatch,
-    nUbatch: Math.min(flags.number("ubatchSize") ?? DEFAULT_BATCH, nBatch),
-    swaFull: flags.on("swaFull"),
-    flashAttention: ["off", "0", "false", "disabled"].includes(flags.text("flashAttn") ?? "")
-      ? "off"
-      : "on",
-    cacheTypeK: type("cacheTypeK"),
-    cacheTypeV: type("cacheTypeV"),
-  });
+  return estimateCost(
+    modelFacts(model.header),
+    plan,
+    contextCost({
+      ...flags.values("context"),
+      nCtx,
+      nParallel: flags.number("nParallel") ?? 1,
+    }),
+  );
 }
 
 /** A cost under the names it has outside of TypeScript. */

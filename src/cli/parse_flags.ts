@@ -1,5 +1,7 @@
-import { parseArgs } from "@std/cli";
-import { UsageError } from "./errors.ts";
+import type { Scope } from "../options/option.ts";
+import { listed, parseValue, textsOf } from "../options/parse_value.ts";
+import { optionById, optionsOf, type Values } from "../options/table.ts";
+import { asUsage, UsageError } from "./errors.ts";
 import {
   type CommandName,
   COMMANDS,
@@ -8,68 +10,93 @@ import {
   type Flag,
   type FlagId,
   FLAGS,
+  flagsOf,
+  namesOf,
 } from "./flags.ts";
 import { suggest } from "./suggest.ts";
 
+/** What gave a flag its value. */
+interface Origin {
+  /** The name that gave it: a flag or an environment variable. */
+  readonly name: string;
+  /** The texts that were given; of a switch "on" or "off". */
+  readonly texts: string[];
+  /** What they mean; of a flag that may not repeat the last alone counts. */
+  readonly values: (boolean | number | string)[];
+}
+
 /** A command line, taken apart and checked. */
 export class Flags {
-  readonly #values: Record<string, unknown>;
-  readonly #origins: ReadonlyMap<string, string>;
+  readonly #given: ReadonlyMap<string, Origin>;
 
   /**
    * @param command The command; `run` if none was named.
    * @param topics What follows `help`.
    * @param warnings What was odd but is no error.
-   * @param values Values by flag id.
-   * @param origins For each id given, the name that gave it: a flag or an environment variable.
+   * @param given For each id given, its values and the name that gave them.
    */
   constructor(
     readonly command: CommandName,
     readonly topics: readonly string[],
     readonly warnings: readonly string[],
-    values: Record<string, unknown>,
-    origins: ReadonlyMap<string, string>,
+    given: ReadonlyMap<string, Origin>,
   ) {
-    this.#values = values;
-    this.#origins = origins;
+    this.#given = given;
   }
 
   /** Whether a flag was given, here or by its environment variable. */
   has(id: FlagId): boolean {
-    return this.#origins.has(id);
+    return this.#given.has(id);
   }
 
   /** Whether a switch is on. */
   on(id: FlagId): boolean {
-    return this.#values[id] === true;
+    return this.#value(id) === true;
+  }
+
+  /** Whether a switch was switched off. */
+  off(id: FlagId): boolean {
+    return this.#value(id) === false;
+  }
+
+  /** The value of a flag as text; a word that stands for another as that one. */
+  text(id: FlagId): string | undefined {
+    const value = this.#value(id);
+    return typeof value === "string" ? value : this.written(id);
   }
 
   /** The value of a flag, as it was written. */
-  text(id: FlagId): string | undefined {
-    const value = this.#values[id];
-    return typeof value === "string" ? value.slice(1) : undefined;
+  written(id: FlagId): string | undefined {
+    return this.#given.get(id)?.texts.at(-1);
   }
 
   /** The values of a flag that may be given several times. */
   all(id: FlagId): string[] {
-    const value = this.#values[id];
-    return Array.isArray(value) ? value.map((text) => String(text).slice(1)) : [];
+    return [...this.#given.get(id)?.texts ?? []];
   }
 
-  /** The value of a numeric flag. */
+  /** The value of a numeric flag, in the library's unit. */
   number(id: FlagId): number | undefined {
-    const text = this.text(id);
-    return text === undefined ? undefined : Number(text);
+    const value = this.#value(id);
+    return typeof value === "number" ? value : undefined;
   }
 
   /** The name by which a flag was given, for messages. */
   name(id: FlagId): string {
-    return this.#origins.get(id) ?? flagById(id).names[0]!;
+    return this.#given.get(id)?.name ?? optionById(id).names[0]!;
   }
-}
 
-function flagById(id: FlagId): Flag {
-  return (FLAGS as readonly Flag[]).find((flag) => flag.id === id)!;
+  /** An options object of the library, as far as flags say the same as its options. */
+  values<S extends Scope>(scope: S): Values<S> {
+    const rows = optionsOf(scope).filter((row) => !row.own);
+    return Object.fromEntries(
+      rows.map(({ id }) => [id, this.#value(id as FlagId)]),
+    ) as Values<S>;
+  }
+
+  #value(id: FlagId): boolean | number | string | undefined {
+    return this.#given.get(id)?.values.at(-1);
+  }
 }
 
 /** Flags of llama.cpp that ask for what this version does not have, and what to say of them. */
@@ -98,21 +125,18 @@ interface Given {
   bare?: boolean;
 }
 
-/** `["a", "b", "c"]` as `a, b or c`. */
-const oneOf = (words: readonly string[]): string =>
-  `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
-
 const isCommand = (word: string): word is CommandName =>
   (COMMANDS as readonly string[]).includes(word);
 
 /**
  * Takes a command line apart as llama.cpp does: a short flag of several letters is one flag, and a value is the next
- * argument whatever it looks like. `--flag=value` is read as well.
+ * argument whatever it looks like. `--flag=value` is read as well. (`parseArgs` of `@std/cli` reads neither: for it `-np 4`
+ * is `-n -p 4`, and a value that begins with a dash is a flag.)
  *
  * @param args The arguments.
- * @param env Looks up an environment variable.
- * @returns What was asked for.
- * @throws {UsageError} If a command or a flag is unknown, is of another command, or its value is wrong.
+ * @param env Looks up a variable of the environment.
+ * @returns The command and its flags, checked one by one.
+ * @throws {UsageError} If it is wrong, with what would be right.
  */
 export function parseFlags(
   args: readonly string[],
@@ -120,48 +144,33 @@ export function parseFlags(
 ): Flags {
   const { command, topics, given } = walk(args);
   const warnings: string[] = [];
-  const origins = new Map<string, string>();
-  const counts = new Map<string, number>();
-  const plain: string[] = [];
-  for (const { name, written, value } of given) {
+  const found = new Map<string, Origin>();
+  const add = (flag: Flag, name: string, text: string) => {
+    const value = asUsage("", () => parseValue(flag, name, text));
+    const { texts = [], values = [] } = found.get(flag.id) ?? {};
+    found.set(flag.id, { name, texts: [...texts, text], values: [...values, value] });
+  };
+  for (const { written, name, value } of given) {
     const flag = findFlag(name, command);
     if (flag === undefined) {
-      const owners = commandsOf(name).join(", ");
+      const others = commandsOf(name).join(", ");
       throw new UsageError(
-        `${written} is no flag of "${command}"; it belongs to: ${owners} (see "help ${command}")`,
+        `${written} is no flag of "${command}"; it belongs to: ${others} (see "help ${command}")`,
       );
     }
-    if (value !== undefined) check(flag, written, value);
-    origins.set(flag.id, written);
-    const count = (counts.get(flag.id) ?? 0) + 1;
-    counts.set(flag.id, count);
-    if (count === 2 && value !== undefined && !flag.repeats) {
+    add(flag, written, value ?? (flag.off?.includes(name) ? "off" : "on"));
+    if (value !== undefined && !flag.repeats && found.get(flag.id)!.texts.length === 2) {
       warnings.push(`${written} is given more than once; only the last value counts`);
     }
-    plain.push(token(flag, value));
   }
-  for (const flag of FLAGS as readonly Flag[]) {
-    if (flag.env === undefined || !flag.commands.includes(command) || origins.has(flag.id)) {
-      continue;
-    }
-    const value = env(flag.env);
-    if (value === undefined || value === "") continue;
-    check(flag, flag.env, value);
-    origins.set(flag.id, flag.env);
-    plain.push(token(flag, value));
+  for (const flag of flagsOf(command)) {
+    if (flag.env === undefined || found.has(flag.id)) continue;
+    const text = env(flag.env);
+    if (text === undefined || text === "") continue;
+    const texts = flag.envSeparator === undefined ? [text] : text.split(flag.envSeparator);
+    for (const one of texts) add(flag, flag.env, one);
   }
-  const idsOf = (some: (flag: Flag) => boolean) => FLAGS.filter(some).map((flag) => flag.id);
-  const values: Record<string, unknown> = parseArgs(plain, {
-    string: idsOf((flag) => flag.kind !== "switch"),
-    boolean: idsOf((flag) => flag.kind === "switch"),
-    collect: idsOf((flag) => flag.repeats === true),
-  });
-  return new Flags(command, topics, warnings, values, origins);
-}
-
-/** A flag in the one form that `parseArgs` reads in one way: no value is empty, and none looks like a number. */
-function token(flag: Flag, value: string | undefined): string {
-  return value === undefined ? `--${flag.id}` : `--${flag.id}==${value}`;
+  return new Flags(command, topics, warnings, found);
 }
 
 function walk(
@@ -202,7 +211,7 @@ function walk(
       given.push({ written, name, value });
     } else if (flag.bare !== undefined) {
       const next = args[i + 1];
-      const taken = next !== undefined && flag.choices!.includes(next);
+      const taken = next !== undefined && textsOf(flag).includes(next);
       if (taken) i++;
       given.push({ written, name, value: taken ? next : flag.bare, bare: !taken });
     } else {
@@ -230,7 +239,7 @@ function strayMessage(
   // After a flag that may stand alone the word can only be a value that it does not have.
   const choices = after && findFlag(after.name, command ?? "run")?.choices;
   if (choices !== undefined) {
-    return `${after!.written} must be ${oneOf(choices)}, not ${JSON.stringify(arg)}`;
+    return `${after!.written} must be ${listed(choices)}, not ${JSON.stringify(arg)}`;
   }
   if (/\.gguf$/i.test(arg)) return `unexpected argument "${arg}"; a model is given as -m ${arg}`;
   if (command !== undefined) {
@@ -250,9 +259,9 @@ function strayMessage(
 function unknownMessage(written: string, command: CommandName | undefined): string {
   const own: string[] = [];
   const other: string[] = [];
-  for (const flag of FLAGS as readonly Flag[]) {
+  for (const flag of FLAGS) {
     if (flag.help === "") continue;
-    (flag.commands.includes(command ?? "run") ? own : other).push(...flag.names);
+    (flag.commands.includes(command ?? "run") ? own : other).push(...namesOf(flag));
   }
   const absent = ABSENT.find(({ names }) => names.includes(written));
   if (absent !== undefined) return `${written}: ${absent.why}`;
@@ -260,33 +269,4 @@ function unknownMessage(written: string, command: CommandName | undefined): stri
   return near === undefined
     ? `unknown flag ${written} (see "help${command ? ` ${command}` : ""}")`
     : `unknown flag ${written}; did you mean ${near}?`;
-}
-
-function check(flag: Flag, written: string, value: string): void {
-  if (flag.choices !== undefined && !flag.choices.includes(value)) {
-    throw new UsageError(
-      `${written} must be ${oneOf(flag.choices)}, not ${JSON.stringify(value)}`,
-    );
-  }
-  if (flag.kind === "text" && value === "" && /^FILE\b/.test(flag.value ?? "")) {
-    throw new UsageError(`${written} needs the name of a file, not ""`);
-  }
-  if (flag.kind === "text" || flag.kind === "switch") return;
-  const whole = flag.kind === "integer";
-  const isNumber = whole
-    ? /^[+-]?\d+$/.test(value)
-    : value.trim() !== "" && Number.isFinite(Number(value));
-  const { min = whole ? -(2 ** 31) : -Infinity, max = whole ? 2 ** 31 - 1 : Infinity } = flag;
-  const n = Number(value);
-  if (isNumber && n >= min && n <= max) return;
-  const range = flag.min !== undefined && flag.max !== undefined
-    ? ` in ${flag.min}..${flag.max}`
-    : flag.min !== undefined
-    ? ` from ${flag.min}`
-    : "";
-  throw new UsageError(
-    `${written} must be a ${whole ? "whole number" : "number"}${range}, not ${
-      JSON.stringify(value)
-    }`,
-  );
 }

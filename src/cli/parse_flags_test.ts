@@ -19,7 +19,7 @@ Deno.test("parseFlags() takes short flags of several letters whole", () => {
   assertEquals(flags.text("gpuLayers"), "99");
   assertEquals(flags.on("singleTurn"), true);
   assertEquals(flags.text("systemPrompt"), "be brief");
-  assertEquals(flags.number("parallel"), 2);
+  assertEquals(flags.number("nParallel"), 2);
 });
 
 Deno.test("parseFlags() takes the next argument as the value, whatever it looks like", () => {
@@ -47,8 +47,8 @@ Deno.test("parseFlags() takes the last of a flag and warns", () => {
 });
 
 Deno.test("parseFlags() collects flags that may repeat", () => {
-  assertEquals(parseFlags(["-r", "a", "-r", ""]).all("reversePrompt"), ["a", ""]);
-  assertEquals(parseFlags([]).all("reversePrompt"), []);
+  assertEquals(parseFlags(["-r", "a", "-r", ""]).all("stop"), ["a", ""]);
+  assertEquals(parseFlags([]).all("stop"), []);
   const bench = parseFlags(["bench", "--repeat-layers", "1,2", "--repeat-layers", "3,4"]);
   assertEquals(bench.all("repeatLayersList"), ["1,2", "3,4"]);
   assertEquals(bench.warnings, []);
@@ -60,9 +60,9 @@ Deno.test("parseFlags() reads the same letter as its command means it", () => {
 });
 
 Deno.test("parseFlags() takes -fa alone, and with a value", () => {
-  assertEquals(parseFlags(["-fa", "-n", "3"]).text("flashAttn"), "on");
-  assertEquals(parseFlags(["-fa", "off"]).text("flashAttn"), "off");
-  assertEquals(parseFlags(["--flash-attn=auto"]).text("flashAttn"), "auto");
+  assertEquals(parseFlags(["-fa", "-n", "3"]).text("flashAttention"), "on");
+  assertEquals(parseFlags(["-fa", "off"]).text("flashAttention"), "off");
+  assertEquals(parseFlags(["--flash-attn=auto"]).text("flashAttention"), "auto");
 });
 
 Deno.test("parseFlags() takes defaults from the environment, and the flag wins", () => {

@@ -24,7 +24,7 @@ import { type Shell, showsColour, styles } from "./shell.ts";
  * @param shell Where to write.
  */
 export async function plan(flags: Flags, shell: Shell): Promise<number> {
-  let path = flags.text("headerOf");
+  let path = flags.text("model");
   if (path !== undefined && flags.has("nLayer")) {
     throw new UsageError(
       "-m and --n-layer exclude each other: the model has its own number of layers",

@@ -32,7 +32,7 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   const asked = await promptText(flags);
   const piped = asked === undefined ? await readPiped() : undefined;
   const given = asked ?? (piped?.text.replace(/\r?\n$/, "") || undefined);
-  if (given === undefined && !flags.has("predict")) options.maxTokens = DEFAULT_PREDICT;
+  if (given === undefined && !flags.has("maxTokens")) options.maxTokens = DEFAULT_PREDICT;
   const prompt = given ?? DEFAULT_PROMPT;
 
   await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));

@@ -1,9 +1,11 @@
+import { DEFAULT_PARALLEL } from "../engine/context_options.ts";
 import type { PlanInput } from "../engine/mod.ts";
+import { llamaArgs } from "../options/llama_args.ts";
+import { optionsOf } from "../options/table.ts";
 import { parseAliases } from "../server/from_environment.ts";
 import { ranks } from "../server/model_host.ts";
 import { serve as listen, type ServeOptions } from "../server/mod.ts";
-import { serverOptions } from "../server/options.ts";
-import { DEFAULT_DRAIN_SECONDS, DEFAULT_PARALLEL } from "../server/options.ts";
+import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../server/options.ts";
 import { environment } from "./environment.ts";
 import { asUsage, Failure, UsageError } from "./errors.ts";
 import type { FlagId } from "./flags.ts";
@@ -18,19 +20,6 @@ import { type Shell, styles } from "./shell.ts";
 /** Addresses that stand for all of a machine's own, as a URL has them. */
 const ALL_INTERFACES: Readonly<Record<string, string>> = { "0.0.0.0": "0.0.0.0", "::": "[::]" };
 
-/** Flags of sampling, as llama-server's own, which make its defaults. */
-const SAMPLING: readonly [id: FlagId, name: string][] = [
-  ["predict", "--predict"],
-  ["temp", "--temp"],
-  ["topK", "--top-k"],
-  ["topP", "--top-p"],
-  ["minP", "--min-p"],
-  ["repeatPenalty", "--repeat-penalty"],
-  ["repeatLastN", "--repeat-last-n"],
-  ["presencePenalty", "--presence-penalty"],
-  ["frequencyPenalty", "--frequency-penalty"],
-];
-
 /**
  * The command `serve`.
  *
@@ -38,13 +27,13 @@ const SAMPLING: readonly [id: FlagId, name: string][] = [
  * @param shell Where to write.
  */
 export async function serve(flags: Flags, shell: Shell): Promise<number> {
-  const path = flags.text("served") ?? demoModel();
+  const path = flags.text("model") ?? demoModel();
   if (path === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
   const spec = await planInputOrNone(flags.name("repeatLayers"), flags.text("repeatLayers"));
-  const named = asUsage(flags.name("alias"), () => parseAliases(flags.all("alias")));
+  const named = asUsage(flags.name("aliases"), () => parseAliases(flags.all("aliases")));
   const aliases: Record<string, PlanInput | undefined> = Object.create(null);
   for (const [name, text] of Object.entries(named)) {
-    aliases[name] = await planInputOrNone(`${flags.name("alias")} ${name}`, text);
+    aliases[name] = await planInputOrNone(`${flags.name("aliases")} ${name}`, text);
   }
   const options = await serveOptions(flags, shell, path, spec, aliases);
   asUsage("", () => serverOptions(options));
@@ -125,28 +114,24 @@ async function serveOptions(
   aliases: Record<string, PlanInput | undefined>,
 ): Promise<ServeOptions> {
   const { nCtx: _nCtx, nParallel: _nParallel, ...context } = await contextOptions(flags, 0);
-  const sampling = SAMPLING.flatMap(([id, name]) => {
-    const value = flags.text(id);
-    return value === undefined ? [] : [name, value];
-  });
-  const nCtx = flags.number("ctxSize");
+  // What requests may say themselves are llama-server's own flags, which make its defaults.
+  const sampling = optionsOf("generate").flatMap((row) =>
+    llamaArgs(row, flags.written(row.id as FlagId))
+  );
   const verbosity = flags.number("verbosity") ?? (shell.verbose ? 5 : undefined);
-  const budget = flags.number("memoryBudget");
-  const maxBody = flags.number("maxBody");
-  const origins = flags.all("corsOrigin");
+  const maxBody = flags.number("maxBodyBytes");
+  const origins = flags.all("cors");
   const gpu = gpuOptions(flags);
   const options: ServeOptions = {
+    ...flags.values("server"),
+    ...flags.values("listen"),
     model: path,
     repeatLayers,
     aliases,
-    strictModels: flags.on("strictModels"),
-    maxContexts: flags.number("maxContexts"),
-    memoryBudget: budget === undefined ? undefined : budget * 2 ** 20,
-    nParallel: flags.number("parallel"),
-    nCtx: nCtx === 0 ? undefined : nCtx,
+    memoryBudget: flags.number("memoryBudget"),
+    nCtx: flags.number("nCtx") || undefined,
     context: {
       ...context,
-      cacheRamMib: flags.number("cacheRam"),
       args: [...context.args ?? [], ...sampling],
     },
     load: {
@@ -158,14 +143,7 @@ async function serveOptions(
     pooling: mustRank(flags) ? undefined : flags.text("pooling") as ServeOptions["pooling"],
     apiKeys: await apiKeys(flags),
     cors: origins.includes("*") ? true : origins,
-    maxQueue: flags.number("maxQueue"),
-    maxBodyBytes: maxBody === undefined ? undefined : Math.round(maxBody * 2 ** 20),
-    bodyTimeout: flags.number("bodyTimeout"),
-    requestTimeout: flags.number("timeout"),
-    readTimeout: flags.number("readTimeout"),
-    stuckTimeout: flags.number("stuckTimeout"),
-    drainTimeout: flags.number("drainTimeout"),
-    page: !flags.on("noPage"),
+    maxBodyBytes: maxBody === undefined ? undefined : Math.round(maxBody),
     onModel: (info) => {
       if (!shell.quiet) shell.err(`GPU: ${gpuLine(info, gpu)}\n`);
       const missed = missedLayers(flags, info, gpu);
@@ -174,24 +152,22 @@ async function serveOptions(
     onLog: (line) => {
       if (!shell.quiet || line.startsWith("request failed")) shell.err(`${line}\n`);
     },
-    host: flags.text("host"),
-    port: flags.number("port"),
-    allowedHosts: flags.all("allowedHost"),
+    allowedHosts: flags.all("allowedHosts"),
   };
   return options;
 }
 
 /** Keys of the command line or the environment, and of a file. */
 async function apiKeys(flags: Flags): Promise<string[]> {
-  const given = flags.all("apiKey").flatMap((list) => list.split(","));
+  const given = flags.all("apiKeys").flatMap((list) => list.split(","));
   const file = flags.text("apiKeyFile");
   const lines = file === undefined ? [] : (await readInput(file)).split(/\r?\n/);
   const keys = [...given, ...lines].map((key) => key.trim()).filter((key) => key !== "");
   const wrong = keys.findIndex((key) => !/^[\x21-\x7e]+$/.test(key));
   if (wrong >= 0) throw new UsageError(`key ${wrong + 1} is not of visible ASCII characters`);
-  if (keys.length === 0 && (flags.has("apiKey") || file !== undefined)) {
+  if (keys.length === 0 && (flags.has("apiKeys") || file !== undefined)) {
     throw new UsageError(
-      `${flags.name(flags.has("apiKey") ? "apiKey" : "apiKeyFile")} has no key`,
+      `${flags.name(flags.has("apiKeys") ? "apiKeys" : "apiKeyFile")} has no key`,
     );
   }
   return keys;
@@ -221,6 +197,6 @@ async function checkModel(
   const plan = planFor(flags.name("repeatLayers"), spec, file);
   asUsage("", () => costOf(file, plan, flags));
   for (const [name, plan] of Object.entries(aliases)) {
-    if (plan !== undefined) planFor(`${flags.name("alias")} ${name}`, plan, file);
+    if (plan !== undefined) planFor(`${flags.name("aliases")} ${name}`, plan, file);
   }
 }

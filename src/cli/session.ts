@@ -158,11 +158,11 @@ export async function openContext(
  * @param nCtxTrain The model's own context size.
  */
 export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<ContextOptions> {
-  const threads = flags.number("threads");
-  const typeV = flags.text("cacheTypeV") ?? "f16";
-  if (!/^b?f\d+$/.test(typeV) && flashAttention(flags.text("flashAttn")) === "off") {
+  const { threads, ...values } = flags.values("context");
+  const { cacheTypeV = "f16", flashAttention, nParallel = 1 } = values;
+  if (!/^b?f\d+$/.test(cacheTypeV) && flashAttention === "off") {
     throw new UsageError(
-      `${flags.name("cacheTypeV")} ${typeV} needs flash attention, which is off`,
+      `${flags.name("cacheTypeV")} ${cacheTypeV} needs flash attention, which is off`,
     );
   }
   const chatTemplate = await textOrFile(flags, "chatTemplate", "chatTemplateFile");
@@ -170,26 +170,15 @@ export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<C
     ? chatTemplateArgs(flags.name("chatTemplate"), chatTemplate ?? "")
     : [];
   return {
+    ...values,
     nCtx: contextSize(flags, nCtxTrain),
-    nBatch: flags.number("batchSize"),
-    nUbatch: flags.number("ubatchSize"),
-    nParallel: flags.number("parallel") ?? 1,
+    nParallel,
     threads: threads !== undefined && threads > 0 ? threads : undefined,
-    cacheTypeK: flags.text("cacheTypeK") as ContextOptions["cacheTypeK"],
-    cacheTypeV: flags.text("cacheTypeV") as ContextOptions["cacheTypeV"],
-    flashAttention: flashAttention(flags.text("flashAttn")),
-    swaFull: flags.on("swaFull"),
-    contextShift: flags.on("contextShift"),
     chatTemplate,
     speculative: speculative(flags),
     lora: loraAdapters(flags),
     ...(args.length > 0 ? { args } : {}),
   };
-}
-
-function flashAttention(text: string | undefined): "on" | "off" | "auto" | undefined {
-  if (text === undefined || text === "auto") return text;
-  return ["on", "1", "true", "enabled"].includes(text) ? "on" : "off";
 }
 
 function speculative(flags: Flags): ContextOptions["speculative"] {

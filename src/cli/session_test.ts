@@ -33,6 +33,7 @@ Deno.test("contextOptions() carries llama.cpp's flags over", async () => {
     chatTemplate: "chatml",
     speculative: { type: "ngram", nMax: 4 },
     lora: undefined,
+    cacheRamMib: undefined,
   });
   assertEquals((await options("-t", "-1")).threads, undefined);
   assertEquals((await options("--chat-template", "llama3")).args, ["--no-jinja"]);

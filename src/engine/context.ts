@@ -1,7 +1,9 @@
 import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
 import { callContext, disposedError, type Serving } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
-import { type ContextOptions, wholeNumber } from "./context_options.ts";
+import { wholeNumber } from "../options/check_option.ts";
+import { knownNames } from "../options/names.ts";
+import type { ContextOptions } from "./context_options.ts";
 import {
   type ChatMessage,
   checkContent,
@@ -13,7 +15,6 @@ import {
   toEngineError,
 } from "./generate.ts";
 import type { Model } from "./model.ts";
-import { knownNames } from "./names.ts";
 import { packState, type StateIdentity, unpackState } from "./state.ts";
 
 /** What a context holds, as allocated. */

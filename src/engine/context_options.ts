@@ -1,21 +1,11 @@
-import type { Plan } from "../plan/mod.ts";
-import { knownNames, namesOf } from "./names.ts";
+import type { CacheType, CostOptions, Plan } from "../plan/mod.ts";
+import { checkOptions, finiteNumber, oneOf, wholeNumber } from "../options/check_option.ts";
+import { llamaArgs } from "../options/llama_args.ts";
+import { knownNames, namesOf } from "../options/names.ts";
+import { optionById, optionsOf } from "../options/table.ts";
 
 /** Element types that a KV cache can have. */
-export type KvType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "iq4_nl" | "q5_0" | "q5_1";
-
-/** {@linkcode KvType} as a list, for messages and checks. */
-export const KV_TYPES: readonly KvType[] = [
-  "f32",
-  "f16",
-  "bf16",
-  "q8_0",
-  "q4_0",
-  "q4_1",
-  "iq4_nl",
-  "q5_0",
-  "q5_1",
-];
+export type KvType = CacheType;
 
 /** What a plan may be given as: text, a list of layers, a parsed plan, or an object that `readPlan` reads. */
 export type PlanInput = string | readonly number[] | Plan | Record<string, unknown>;
@@ -69,58 +59,45 @@ export interface ContextOptions {
   args?: string[] | undefined;
 }
 
-const CONTEXT_OPTIONS: readonly string[] = namesOf<ContextOptions>({
-  repeatLayers: 1,
-  nCtx: 1,
-  nBatch: 1,
-  nUbatch: 1,
-  nParallel: 1,
-  threads: 1,
-  cacheTypeK: 1,
-  cacheTypeV: 1,
-  flashAttention: 1,
-  swaFull: 1,
-  chatTemplate: 1,
+const CONTEXT_OPTIONS = namesOf<ContextOptions, "context">(["context"], {
   speculative: 1,
-  lora: 1,
-  contextShift: 1,
-  cacheRamMib: 1,
   args: 1,
 });
-
-/** Checks a whole number of an options object. */
-export function wholeNumber(name: string, value: number, min: number, max = 2 ** 31 - 1): number {
-  if (typeof value !== "number") {
-    throw new TypeError(`${name} must be a number, not ${typeof value}`);
-  }
-  if (!Number.isInteger(value) || value < min || value > max) {
-    throw new RangeError(`${name} must be a whole number in ${min}..${max}, not ${value}`);
-  }
-  return value;
-}
-
-/** Checks a number of an options object. */
-export function finiteNumber(name: string, value: number, min: number, max: number): number {
-  if (typeof value !== "number") {
-    throw new TypeError(`${name} must be a number, not ${typeof value}`);
-  }
-  if (!(value >= min && value <= max)) {
-    throw new RangeError(`${name} must be a number in ${min}..${max}, not ${value}`);
-  }
-  return value;
-}
-
-/** Checks a word of an options object. */
-export function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
-  if (!of.includes(value)) {
-    throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
-  }
-  return value;
-}
 
 /** The number of threads to compute with, where nobody says. */
 export function defaultThreads(): number {
   return Math.max(1, Math.min(8, navigator.hardwareConcurrency || 1));
+}
+
+/** Requests that run at once on a context, where nobody says. */
+export const DEFAULT_PARALLEL = 4;
+/** Tokens in a batch and a micro-batch, where nobody says. */
+export const DEFAULT_BATCH = Number(optionById("nBatch").default);
+
+/** Context size where nobody says: the model's own, at most 4096. */
+export function defaultContext(nCtxTrain: number): number {
+  return nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096;
+}
+
+/**
+ * What of a context's options decides the size of its memory, with what holds where one is not given.
+ *
+ * @param options The options.
+ */
+export function contextCost(options: ContextOptions): CostOptions {
+  const { nParallel = DEFAULT_PARALLEL, nBatch = DEFAULT_BATCH, nUbatch = DEFAULT_BATCH } = options;
+  const { nCtx, swaFull, flashAttention, cacheTypeK, cacheTypeV } = options;
+  return {
+    nCtx,
+    nParallel,
+    kvUnified: nParallel > 1,
+    nBatch,
+    nUbatch: Math.min(nUbatch, nBatch),
+    swaFull,
+    flashAttention,
+    cacheTypeK,
+    cacheTypeV,
+  };
 }
 
 /**
@@ -138,42 +115,26 @@ export function contextArgs(
   file: (path: string) => string,
 ): string[] {
   knownNames(of, options, CONTEXT_OPTIONS);
-  const args: string[] = [];
-  const add = (flag: string, value: string | number) => void args.push(flag, String(value));
-  const n = (name: keyof ContextOptions, fallback: number, max?: number) =>
-    wholeNumber(name, options[name] === undefined ? fallback : options[name] as number, 1, max);
-  const flag = (name: keyof ContextOptions): boolean => {
-    const value = options[name] ?? false;
-    if (typeof value !== "boolean") throw new TypeError(`${name} must be true or false`);
-    return value;
-  };
-  // A file may say 0, or a number that is negative as upstream's int32.
-  const nCtx = n("nCtx", nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096);
-  const nParallel = n("nParallel", 4, 256);
+  checkOptions("context", options);
+  const nParallel = options.nParallel ?? DEFAULT_PARALLEL;
   // Upstream asserts that a batch holds a token of every slot, and two tokens for a trial at the start.
-  const nBatch = Math.max(n("nBatch", 512), nParallel, 2);
-  // Each is a Worker; many more than there are cores only wait for each other.
-  const threads = Math.min(n("threads", defaultThreads()), 4 * defaultThreads() + 16);
-  add("-c", Math.max(nCtx, 256)); // upstream rounds up to a multiple of this
-  add("-b", nBatch);
-  add("-ub", Math.min(n("nUbatch", 512), nBatch));
-  add("-np", nParallel);
+  const nBatch = Math.max(options.nBatch ?? DEFAULT_BATCH, nParallel, 2);
+  const values: Record<string, unknown> = {
+    ...options,
+    // A file may say 0, or a number that is negative as upstream's int32. Upstream rounds up to a multiple of 256.
+    nCtx: Math.max(options.nCtx ?? defaultContext(nCtxTrain), 256),
+    nParallel,
+    nBatch,
+    nUbatch: Math.min(options.nUbatch ?? DEFAULT_BATCH, nBatch),
+    // Each is a Worker; many more than there are cores only wait for each other.
+    threads: Math.min(options.threads ?? defaultThreads(), 4 * defaultThreads() + 16),
+    contextShift: options.contextShift ?? false,
+  };
+  const args = optionsOf("context").flatMap((row) => llamaArgs(row, values[row.id] ?? row.default));
+  const add = (flag: string, value: string | number) => void args.push(flag, String(value));
   if (nParallel > 1) args.push("--kv-unified");
-  add("-t", threads);
   add("--poll", 5); // a millisecond: the pause between two tokens; longer spinning starves what else runs
-  add("-ctk", oneOf("cacheTypeK", options.cacheTypeK ?? "f16", KV_TYPES));
-  add("-ctv", oneOf("cacheTypeV", options.cacheTypeV ?? "f16", KV_TYPES));
-  add("-fa", oneOf("flashAttention", options.flashAttention ?? "auto", ["on", "off", "auto"]));
-  add("--cache-ram", wholeNumber("cacheRamMib", options.cacheRamMib ?? 0, -1));
   args.push("--no-cache-idle-slots");
-  if (flag("swaFull")) args.push("--swa-full");
-  args.push(flag("contextShift") ? "--context-shift" : "--no-context-shift");
-  if (options.chatTemplate !== undefined) {
-    if (typeof options.chatTemplate !== "string") {
-      throw new TypeError("chatTemplate must be a string");
-    }
-    add("--chat-template", options.chatTemplate);
-  }
   const lora = options.lora ?? [];
   if (!Array.isArray(lora)) throw new TypeError("lora must be a list");
   const adapters = lora.map((adapter, i) => {

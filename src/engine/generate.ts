@@ -1,7 +1,8 @@
+import { checkOptions, wholeNumber } from "../options/check_option.ts";
+import { knownNames, namesOf } from "../options/names.ts";
+import { optionsOf } from "../options/table.ts";
 import { callContext, type Serving } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
-import { finiteNumber, wholeNumber } from "./context_options.ts";
-import { knownNames, namesOf } from "./names.ts";
 import { sseParser } from "./sse.ts";
 
 /** One message of a chat. */
@@ -194,22 +195,8 @@ function checkPrompt(prompt: Prompt, nVocab: number): void {
     );}
 }
 
-const OPTIONS = namesOf<GenerateOptions>({
-  maxTokens: 1,
-  temperature: 1,
-  seed: 1,
-  stop: 1,
-  topK: 1,
-  topP: 1,
-  minP: 1,
-  repeatPenalty: 1,
-  repeatLastN: 1,
-  presencePenalty: 1,
-  frequencyPenalty: 1,
-  grammar: 1,
-  jsonSchema: 1,
+const OPTIONS = namesOf<GenerateOptions, "generate">(["generate"], {
   logprobs: 1,
-  ignoreEos: 1,
   cachePrompt: 1,
   slot: 1,
   tools: 1,
@@ -217,21 +204,6 @@ const OPTIONS = namesOf<GenerateOptions>({
   extra: 1,
   signal: 1,
 });
-
-/** Ranges of the options that are numbers; true where they are whole. */
-const NUMBERS: [keyof GenerateOptions, min: number, max: number, whole: boolean][] = [
-  ["maxTokens", -1, 2 ** 31 - 1, true],
-  ["temperature", 0, 1e6, false],
-  ["seed", -1, 2 ** 32 - 1, true],
-  ["topK", 0, 2 ** 31 - 1, true],
-  ["topP", 0, 1, false],
-  ["minP", 0, 1, false],
-  ["repeatPenalty", 0, 1e6, false],
-  ["repeatLastN", -1, 1e6, true], // upstream allocates this many tokens
-  ["presencePenalty", -1e6, 1e6, false],
-  ["frequencyPenalty", -1e6, 1e6, false],
-  ["logprobs", 0, 2 ** 31 - 1, true],
-];
 
 /** Fields of llama-server's request that decide the form of its answer, or that are options already. */
 const RESERVED = [
@@ -273,13 +245,11 @@ function depth(value: unknown): number {
   return n;
 }
 
-function checkOptions(options: GenerateOptions, nSlots: number): void {
+function checkGenerate(options: GenerateOptions, nSlots: number): void {
   knownNames("generate()", options, OPTIONS);
   if (options.slot !== undefined) wholeNumber("slot", options.slot, 0, nSlots - 1);
-  for (const [name, min, max, whole] of NUMBERS) {
-    const value = options[name] as number | undefined;
-    if (value !== undefined) (whole ? wholeNumber : finiteNumber)(name, value, min, max);
-  }
+  if (options.logprobs !== undefined) wholeNumber("logprobs", options.logprobs, 0);
+  checkOptions("generate", options);
   const must = (name: keyof GenerateOptions, what: string, is: (value: unknown) => boolean) => {
     const value = options[name];
     if (value !== undefined && !is(value)) throw new TypeError(`${name} must be ${what}`);
@@ -292,7 +262,6 @@ function checkOptions(options: GenerateOptions, nSlots: number): void {
   );
   must("grammar", "a string", (v) => typeof v === "string");
   must("jsonSchema", "a schema object", isObject);
-  must("ignoreEos", "true or false", (v) => typeof v === "boolean");
   must("cachePrompt", "true or false", (v) => typeof v === "boolean");
   must("tools", "a list", Array.isArray);
   must("toolChoice", "a string or an object", (v) => typeof v === "string" || isObject(v));
@@ -343,7 +312,7 @@ export function requestBody(
   nSlots: number,
 ): GenerateRequest {
   checkPrompt(prompt, nVocab);
-  checkOptions(options, nSlots);
+  checkGenerate(options, nSlots);
   const chat = isChat(prompt);
   const seed = options.seed === undefined || options.seed === -1
     ? crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1
@@ -352,18 +321,9 @@ export function requestBody(
   const put = (key: string, value: unknown) => {
     if (value !== undefined) body[key] = value;
   };
-  put("n_predict", options.maxTokens);
-  put("temperature", options.temperature);
-  put("top_k", options.topK);
-  put("top_p", options.topP);
-  put("min_p", options.minP);
-  put("repeat_penalty", options.repeatPenalty);
-  put("repeat_last_n", options.repeatLastN);
-  put("presence_penalty", options.presencePenalty);
-  put("frequency_penalty", options.frequencyPenalty);
-  put("grammar", options.grammar);
-  put("json_schema", options.jsonSchema);
-  put("ignore_eos", options.ignoreEos);
+  for (const { id, field } of optionsOf("generate")) {
+    if (field !== undefined && id !== "seed") put(field, options[id as keyof GenerateOptions]);
+  }
   put("cache_prompt", options.cachePrompt);
   put("id_slot", options.slot);
   put("stop", options.stop === undefined ? undefined : [options.stop].flat());

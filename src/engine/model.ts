@@ -1,5 +1,7 @@
 import type { GpuChoice } from "../../gpu/device.ts";
 import type { GpuCounts } from "../../gpu/executor.ts";
+import { checkOptions, oneOf, wholeNumber } from "../options/check_option.ts";
+import { knownNames, namesOf } from "../options/names.ts";
 import { type EffectivePlan, expandPlan, packPlan, type Plan, readPlan } from "../plan/mod.ts";
 import { type CallEvents, EngineClient, EngineError } from "./client.ts";
 import type { Serving } from "./call_context.ts";
@@ -9,13 +11,10 @@ import {
   type ContextOptions,
   defaultThreads,
   type KvType,
-  oneOf,
   type PlanInput,
-  wholeNumber,
 } from "./context_options.ts";
 import type { EngineCall } from "./protocol.ts";
 import { Gate } from "./gate.ts";
-import { knownNames, namesOf } from "./names.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
 
 /** Options of {@linkcode loadModel}. */
@@ -222,23 +221,19 @@ export async function loadModel(
   }
 }
 
-const LOAD_OPTIONS = namesOf<LoadModelOptions>({
+const LOAD_OPTIONS = namesOf<LoadModelOptions, "load">(["load"], {
   onProgress: 1,
   signal: 1,
   onLog: 1,
-  verbosity: 1,
   dist: 1,
-  gpu: 1,
-  gpuLayers: 1,
-  powerPreference: 1,
   gpuBridge: 1,
   mtp: 1,
   args: 1,
 });
 
 function checkLoadOptions(options: LoadModelOptions): void {
-  const { verbosity, args, onLog, onProgress, dist, signal } = options;
-  if (verbosity !== undefined) wholeNumber("verbosity", verbosity, 0, 5);
+  checkOptions("load", options);
+  const { args, onLog, onProgress, dist, signal } = options;
   if (args !== undefined && !(Array.isArray(args) && args.every((a) => typeof a === "string"))) {
     throw new TypeError("args must be a list of strings");
   }
@@ -247,14 +242,11 @@ function checkLoadOptions(options: LoadModelOptions): void {
       throw new TypeError(`${name} must be a function`);
     }
   }
-  const { gpu = "auto", gpuLayers = "all", powerPreference } = options;
+  const { gpu = "auto", gpuLayers = "all" } = options;
   oneOf("gpu", gpu, ["auto", "off", "required"]);
   if (gpuLayers !== "all") wholeNumber("gpuLayers", gpuLayers, 0);
   if (gpu === "required" && gpuLayers === 0) {
     throw new RangeError('gpu: "required" with gpuLayers: 0 asks for a GPU and for none of it');
-  }
-  if (powerPreference !== undefined) {
-    oneOf("powerPreference", powerPreference, ["low-power", "high-performance"]);
   }
   if (dist !== undefined && !(dist instanceof URL)) throw new TypeError("dist must be a URL");
   if (signal !== undefined && !(signal instanceof AbortSignal)) {

@@ -1,5 +1,7 @@
 import type { ContextOptions, PlanInput } from "../engine/mod.ts";
-import { knownNames, namesOf } from "../engine/names.ts";
+import { knownNames, namesOf } from "../options/names.ts";
+import type { Option } from "../options/option.ts";
+import { optionById, OPTIONS } from "../options/table.ts";
 import { formatPlan, readPlan } from "../plan/mod.ts";
 import type { ServeOptions } from "./options.ts";
 
@@ -42,55 +44,22 @@ export interface ServerArgsOptions extends
   args?: readonly string[] | undefined;
 }
 
-const NAMES = namesOf<ServerArgsOptions>({
-  model: 1,
-  repeatLayers: 1,
-  aliases: 1,
-  strictModels: 1,
-  maxContexts: 1,
-  memoryBudget: 1,
-  nParallel: 1,
-  nCtx: 1,
+const NAMES = namesOf<ServerArgsOptions, "server" | "listen">(["server", "listen"], {
   context: 1,
-  pooling: 1,
-  apiKeys: 1,
-  apiKeyFile: 1,
-  cors: 1,
-  maxQueue: 1,
-  maxBodyBytes: 1,
-  bodyTimeout: 1,
-  requestTimeout: 1,
-  readTimeout: 1,
-  stuckTimeout: 1,
-  drainTimeout: 1,
-  page: 1,
-  host: 1,
-  port: 1,
-  allowedHosts: 1,
   gpu: 1,
   gpuLayers: 1,
   powerPreference: 1,
+  apiKeyFile: 1,
   runpodQueue: 1,
   quiet: 1,
   args: 1,
 });
 
-const CONTEXT_NAMES = namesOf<NonNullable<ServerArgsOptions["context"]>>({
-  nBatch: 1,
-  nUbatch: 1,
-  threads: 1,
-  cacheTypeK: 1,
-  cacheTypeV: 1,
-  flashAttention: 1,
-  swaFull: 1,
-  chatTemplate: 1,
-  speculative: 1,
-  lora: 1,
-  contextShift: 1,
-  cacheRamMib: 1,
-});
-
-const MIB = 2 ** 20;
+type ContextArgs = NonNullable<ServerArgsOptions["context"]>;
+/** Options of contexts that the server itself has. */
+const SERVER_OWN = ["repeatLayers", "nCtx", "nParallel"];
+const CONTEXT_NAMES = namesOf<ContextOptions, "context">(["context"], { speculative: 1, args: 1 })
+  .filter((name) => name !== "args" && !SERVER_OWN.includes(name));
 
 /**
  * The command line that starts a server, for a program that runs it as a child.
@@ -123,39 +92,68 @@ export function serverArgs(options: ServerArgsOptions = {}): string[] {
   const context = options.context ?? {};
   if (typeof context !== "object") throw new TypeError("context must be an object");
   knownNames("context", context, CONTEXT_NAMES);
-  const args = ["serve"];
-  const text = (flag: string, name: string, value: unknown) => {
-    if (value === undefined) return;
-    if (typeof value !== "string") throw new TypeError(`${name} must be text`);
-    if (value.includes("\0")) throw new TypeError(`${name} has a NUL character`);
-    args.push(flag, value);
-  };
-  const number = (flag: string, name: string, value: unknown, unit = 1) => {
-    if (value === undefined) return;
-    if (typeof value !== "number" || !Number.isFinite(value)) {
-      throw new TypeError(`${name} must be a number`);
-    }
-    args.push(flag, String(value / unit));
-  };
-  const isOn = (name: string, value: unknown): boolean => {
-    if (value !== undefined && typeof value !== "boolean") {
-      throw new TypeError(`${name} must be true or false`);
-    }
-    return value === true;
-  };
-  const toggle = (flag: string, name: string, value: unknown) => {
-    if (isOn(name, value)) args.push(flag);
-  };
-  const texts = (flag: string, name: string, value: unknown) => {
-    if (value !== undefined && !Array.isArray(value)) throw new TypeError(`${name} must be a list`);
-    for (const one of value ?? []) text(flag, `an item of ${name}`, one);
-  };
-
-  text("-m", "model", options.model);
-  if (options.repeatLayers !== undefined) {
-    args.push("--repeat-layers", planText("repeatLayers", options.repeatLayers));
+  const more = options.args ?? [];
+  if (!Array.isArray(more) || more.some((arg) => typeof arg !== "string")) {
+    throw new TypeError("args must be a list of texts");
   }
-  for (const [name, plan] of Object.entries(options.aliases ?? {})) {
+  const own: Record<string, string[] | undefined> = {
+    repeatLayers: options.repeatLayers === undefined
+      ? []
+      : ["--repeat-layers", planText("repeatLayers", options.repeatLayers)],
+    aliases: aliasArgs(options.aliases ?? {}),
+    apiKeys: options.apiKeys?.some((key) => typeof key === "string" && key.includes(","))
+      ? fail("apiKeys: on a command line a comma separates keys; give apiKeyFile")
+      : undefined,
+    cors: options.cors === true ? ["--cors-origin", "*"] : options.cors === false ? [] : undefined,
+    lora: loraArgs(context.lora ?? []),
+  };
+  const args = (OPTIONS as readonly Option[])
+    .filter(({ id, commands }) =>
+      commands.includes("serve") && [...NAMES, ...CONTEXT_NAMES].includes(id)
+    )
+    .flatMap((row) => {
+      const ofContext = CONTEXT_NAMES.includes(row.id);
+      const value = (ofContext ? context : options)[row.id as never];
+      return own[row.id] ?? flagArgs(row, ofContext ? `context.${row.id}` : row.id, value);
+    });
+  return ["serve", ...args, ...speculativeArgs(context.speculative), ...more];
+}
+
+function fail(message: string): never {
+  throw new TypeError(message);
+}
+
+/** The arguments that give one option a value. */
+function flagArgs(row: Option, name: string, value: unknown): string[] {
+  if (value === undefined) return [];
+  const { kind, names, off, unit = 1 } = row;
+  const flag = names[0]!;
+  if (row.repeats) {
+    if (!Array.isArray(value)) throw new TypeError(`${name} must be a list`);
+    return value.flatMap((one) => [flag, textOf(`an item of ${name}`, one)]);
+  }
+  if (kind === "switch") {
+    if (typeof value !== "boolean") throw new TypeError(`${name} must be true or false`);
+    if (value === (row.default === "on")) return [];
+    return value ? [flag] : off ? [off[0]!] : [];
+  }
+  if (kind === "text" && !(row.id === "gpuLayers" && typeof value === "number")) {
+    return [flag, textOf(name, value)];
+  }
+  if (typeof value !== "number" || !Number.isFinite(value)) {
+    throw new TypeError(`${name} must be a number`);
+  }
+  return [flag, String(kind === "integer" ? Math.floor(value / unit) : value / unit)];
+}
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value !== "string") throw new TypeError(`${name} must be text`);
+  if (value.includes("\0")) throw new TypeError(`${name} has a NUL character`);
+  return value;
+}
+
+function aliasArgs(aliases: NonNullable<ServerArgsOptions["aliases"]>): string[] {
+  return Object.entries(aliases).flatMap(([name, plan]) => {
     if (name === "" || name !== name.trim() || /[=\0]/.test(name)) {
       throw new TypeError(
         `the alias ${
@@ -163,93 +161,34 @@ export function serverArgs(options: ServerArgsOptions = {}): string[] {
         } cannot stand on a command line: it is empty, or has a "=" or spaces around it`,
       );
     }
-    args.push("--alias", plan === undefined ? name : `${name}=${planText(`alias ${name}`, plan)}`);
-  }
-  toggle("--strict-models", "strictModels", options.strictModels);
-  number("--max-contexts", "maxContexts", options.maxContexts);
-  if (options.memoryBudget !== undefined) {
-    number("--memory-budget", "memoryBudget", options.memoryBudget);
-    args[args.length - 1] = String(Math.floor(options.memoryBudget / MIB));
-  }
-  number("-np", "nParallel", options.nParallel);
-  number("-c", "nCtx", options.nCtx);
-  contextArgs(context, { args, text, number, toggle });
-  text("--pooling", "pooling", options.pooling);
-  if (options.apiKeys?.some((key) => typeof key === "string" && key.includes(","))) {
-    throw new TypeError("apiKeys: on a command line a comma separates keys; give apiKeyFile");
-  }
-  texts("--api-key", "apiKeys", options.apiKeys);
-  text("--api-key-file", "apiKeyFile", options.apiKeyFile);
-  if (typeof options.cors === "boolean") {
-    if (options.cors) args.push("--cors-origin", "*");
-  } else texts("--cors-origin", "cors", options.cors);
-  number("--max-queue", "maxQueue", options.maxQueue);
-  number("--max-body", "maxBodyBytes", options.maxBodyBytes, MIB);
-  number("--body-timeout", "bodyTimeout", options.bodyTimeout);
-  number("--timeout", "requestTimeout", options.requestTimeout);
-  number("--read-timeout", "readTimeout", options.readTimeout);
-  number("--stuck-timeout", "stuckTimeout", options.stuckTimeout);
-  number("--drain-timeout", "drainTimeout", options.drainTimeout);
-  if (options.page !== undefined && !isOn("page", options.page)) args.push("--no-page");
-  text("--host", "host", options.host);
-  number("--port", "port", options.port);
-  texts("--allowed-host", "allowedHosts", options.allowedHosts);
-  text("--gpu", "gpu", options.gpu);
-  if (options.gpuLayers === "all") args.push("-ngl", "all");
-  else number("-ngl", "gpuLayers", options.gpuLayers);
-  text("--gpu-power", "powerPreference", options.powerPreference);
-  toggle("--runpod-queue", "runpodQueue", options.runpodQueue);
-  toggle("--quiet", "quiet", options.quiet);
-  const more = options.args ?? [];
-  if (!Array.isArray(more) || more.some((arg) => typeof arg !== "string")) {
-    throw new TypeError("args must be a list of texts");
-  }
-  return [...args, ...more];
+    return ["--alias", plan === undefined ? name : `${name}=${planText(`alias ${name}`, plan)}`];
+  });
 }
 
-interface Adders {
-  args: string[];
-  text(flag: string, name: string, value: unknown): void;
-  number(flag: string, name: string, value: unknown): void;
-  toggle(flag: string, name: string, value: unknown): void;
+function speculativeArgs(speculative: ContextArgs["speculative"]): string[] {
+  if (speculative === undefined) return [];
+  const { type, model, nMax } = speculative;
+  const name = "context.speculative";
+  return [
+    ...flagArgs(optionById("specType"), `${name}.type`, SPEC_TYPES[type] ?? type),
+    ...flagArgs(optionById("modelDraft"), `${name}.model`, model),
+    ...flagArgs(optionById("specDraftNMax"), `${name}.nMax`, nMax),
+  ];
 }
 
-function contextArgs(
-  context: NonNullable<ServerArgsOptions["context"]>,
-  { args, text, number, toggle }: Adders,
-): void {
-  number("-b", "context.nBatch", context.nBatch);
-  number("-ub", "context.nUbatch", context.nUbatch);
-  number("-t", "context.threads", context.threads);
-  text("-ctk", "context.cacheTypeK", context.cacheTypeK);
-  text("-ctv", "context.cacheTypeV", context.cacheTypeV);
-  text("-fa", "context.flashAttention", context.flashAttention);
-  toggle("--swa-full", "context.swaFull", context.swaFull);
-  toggle("--context-shift", "context.contextShift", context.contextShift);
-  text("--chat-template", "context.chatTemplate", context.chatTemplate);
-  number("-cram", "context.cacheRamMib", context.cacheRamMib);
-  const { speculative, lora } = context;
-  if (speculative !== undefined) {
-    const types: Record<string, string> = {
-      draft: "draft-simple",
-      mtp: "draft-mtp",
-      ngram: "ngram-simple",
-    };
-    text("--spec-type", "context.speculative.type", types[speculative.type] ?? speculative.type);
-    text("-md", "context.speculative.model", speculative.model);
-    number("--spec-draft-n-max", "context.speculative.nMax", speculative.nMax);
+const SPEC_TYPES: Readonly<Record<string, string>> = optionById("specType").words!;
+
+function loraArgs(lora: NonNullable<ContextArgs["lora"]>): string[] {
+  if (lora.length === 0) return [];
+  const wrong = lora.find(({ path }) => typeof path !== "string" || /[,\0]/.test(path));
+  if (wrong !== undefined) {
+    throw new TypeError(
+      `context.lora: the path ${
+        JSON.stringify(wrong.path)
+      } cannot stand on a command line, where a comma separates adapters`,
+    );
   }
-  if (lora !== undefined && lora.length > 0) {
-    const wrong = lora.find(({ path }) => typeof path !== "string" || /[,\0]/.test(path));
-    if (wrong !== undefined) {
-      throw new TypeError(
-        `context.lora: the path ${
-          JSON.stringify(wrong.path)
-        } cannot stand on a command line, where a comma separates adapters`,
-      );
-    }
-    args.push("--lora-scaled", lora.map(({ path, scale = 1 }) => `${path}:${scale}`).join(","));
-  }
+  return ["--lora-scaled", lora.map(({ path, scale = 1 }) => `${path}:${scale}`).join(",")];
 }
 
 /** A plan as the command line has it. */

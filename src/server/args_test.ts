@@ -57,30 +57,30 @@ Deno.test("serverArgs() says every option so that the command reads it back", ()
   assertEquals(flags.command, "serve");
   assertEquals(flags.warnings, []);
   const texts: Partial<Record<FlagId, string>> = {
-    served: "a folder/my model.gguf",
+    model: "a folder/my model.gguf",
     repeatLayers: "26,34",
     maxContexts: "2",
     memoryBudget: "3584",
-    parallel: "3",
-    ctxSize: "2048",
-    batchSize: "256",
-    ubatchSize: "128",
+    nParallel: "3",
+    nCtx: "2048",
+    nBatch: "256",
+    nUbatch: "128",
     threads: "2",
     cacheTypeK: "q8_0",
     cacheTypeV: "q4_0",
-    flashAttn: "on",
+    flashAttention: "on",
     chatTemplate: "{{ messages[0].content }}\n--port 1",
     specType: "draft-simple",
     modelDraft: "-draft.gguf",
     specDraftNMax: "4",
     loraScaled: "one.gguf:1,two:2.gguf:-0.5",
-    cacheRam: "64",
+    cacheRamMib: "64",
     pooling: "last",
     apiKeyFile: "keys.txt",
     maxQueue: "0",
-    maxBody: "1.5",
+    maxBodyBytes: "1.5",
     bodyTimeout: "0.5",
-    timeout: "60",
+    requestTimeout: "60",
     readTimeout: "7",
     stuckTimeout: "8",
     drainTimeout: "2.25",
@@ -88,36 +88,36 @@ Deno.test("serverArgs() says every option so that the command reads it back", ()
     port: "0",
     gpu: "on",
     gpuLayers: "12",
-    gpuPower: "low-power",
-    temp: "0",
+    powerPreference: "low-power",
+    temperature: "0",
   };
   for (const [id, value] of Object.entries(texts)) {
     assertEquals(`${id} ${flags.text(id as FlagId)}`, `${id} ${value}`);
   }
   const lists: Partial<Record<FlagId, string[]>> = {
-    alias: ["deep=43,45;28,34x2", "order=layers:0..1,1..2", "same", "a b=none"],
-    apiKey: ["key-1", "--key-2"],
-    corsOrigin: ["https://one.example", "https://two.example"],
-    allowedHost: ["edge.example", "edge.lan"],
+    aliases: ["deep=43,45;28,34x2", "order=layers:0..1,1..2", "same", "a b=none"],
+    apiKeys: ["key-1", "--key-2"],
+    cors: ["https://one.example", "https://two.example"],
+    allowedHosts: ["edge.example", "edge.lan"],
   };
   for (const [id, value] of Object.entries(lists)) assertEquals(flags.all(id as FlagId), value);
   const switches: FlagId[] = [
     "strictModels",
     "swaFull",
     "contextShift",
-    "noPage",
     "runpodQueue",
     "quiet",
     "verbose",
   ];
   for (const id of switches) assertEquals([id, flags.on(id)], [id, true]);
+  assertEquals(flags.off("page"), true);
 });
 
 Deno.test("serverArgs() has an option for every flag of the server", () => {
   const flags = parsed(ALL);
   // Flags of sampling and of the log go through `args`; some say what others say as well.
   const through: FlagId[] = [
-    ...["predict", "topK", "topP", "minP", "repeatPenalty", "repeatLastN"] as const,
+    ...["maxTokens", "topK", "topP", "minP", "repeatPenalty", "repeatLastN"] as const,
     ...["presencePenalty", "frequencyPenalty", "verbosity", "help", "version", "ignored"] as const,
     ...["chatTemplateFile", "lora", "reranking"] as const,
   ];
@@ -135,7 +135,7 @@ Deno.test("serverArgs() leaves out what is not given", () => {
 });
 
 Deno.test("serverArgs() lets every origin in", () => {
-  assertEquals(parsed({ cors: true }).all("corsOrigin"), ["*"]);
+  assertEquals(parsed({ cors: true }).all("cors"), ["*"]);
 });
 
 Deno.test("serverArgs() writes plans in any form as text", () => {

@@ -1,38 +1,63 @@
 import { fileURLToPath } from "node:url";
+import { llamaArgs } from "../options/llama_args.ts";
+import type { Option } from "../options/option.ts";
+import { parseValue } from "../options/parse_value.ts";
+import { OPTIONS } from "../options/table.ts";
 import type { ServerOptions } from "./options.ts";
 
 /** Layers beyond any model's; means all. */
 const MANY_LAYERS = 9999;
 
 /**
- * Options from llama-server's variables of the environment: LLAMA_ARG_MODEL (default: the demo model),
- * LLAMA_ARG_REPEAT_LAYERS, LLAMA_ARG_ALIAS (`name=spec&...` as well), LLAMA_ARG_CTX_SIZE, LLAMA_ARG_N_PARALLEL,
- * LLAMA_ARG_N_GPU_LAYERS, LLAMA_API_KEY. A variable that may not be read counts as not set.
+ * Options from llama-server's variables of the environment: those that the command `serve` reads as well, but for those
+ * that name files to be read, an address or a port. A variable that may not be read counts as not set.
  *
  * @param env Looks up a variable.
  */
 export function fromEnvironment(
   env: (name: string) => string | undefined = environment,
 ): ServerOptions {
-  const options: ServerOptions = { model: env("LLAMA_ARG_MODEL") ?? demoModel() };
-  const number = (name: string) => {
-    const text = env(name);
-    if (text !== undefined && !/^\d+$/.test(text)) {
-      throw new TypeError(`${name} must be a whole number, not ${JSON.stringify(text)}`);
-    }
-    return text === undefined ? undefined : Number(text);
-  };
-  options.repeatLayers = env("LLAMA_ARG_REPEAT_LAYERS");
-  options.aliases = parseAliases(env("LLAMA_ARG_ALIAS")?.split("&") ?? []);
-  options.nCtx = number("LLAMA_ARG_CTX_SIZE") || undefined;
-  options.nParallel = number("LLAMA_ARG_N_PARALLEL");
-  options.maxContexts = number("RYS_MAX_CONTEXTS");
-  const layers = env("LLAMA_ARG_N_GPU_LAYERS");
-  if (layers !== undefined) {
-    options.load = { gpuLayers: parseGpuLayers("LLAMA_ARG_N_GPU_LAYERS", layers) };
+  const options: Record<string, unknown> = {};
+  const context: Record<string, unknown> = {};
+  const load: Record<string, unknown> = {};
+  const args: string[] = [];
+  for (const row of OPTIONS as readonly Option[]) {
+    if (row.env === undefined || !row.commands.includes("serve")) continue;
+    const text = env(row.env);
+    if (text === undefined) continue;
+    const of = row.of ?? [];
+    const value = row.own ? ownValue(row, text) : parseValue(row, row.env, text);
+    if (of.includes("server")) options[row.id] = value;
+    else if (of.includes("load")) load[row.id] = value;
+    else if (of.includes("context")) context[row.id] = value;
+    else args.push(...llamaArgs(row, value));
   }
-  options.apiKeys = env("LLAMA_API_KEY")?.split(",").map((key) => key.trim()).filter(Boolean);
-  return options;
+  if (options.nCtx === 0) delete options.nCtx;
+  if (typeof context.threads === "number" && context.threads < 1) delete context.threads;
+  if (args.length > 0) context.args = args;
+  return {
+    model: demoModel(),
+    ...options,
+    ...Object.keys(context).length > 0 ? { context } : {},
+    ...Object.keys(load).length > 0 ? { load } : {},
+  };
+}
+
+/** A value that has another form in the library than on a command line. */
+function ownValue(row: Option, text: string): unknown {
+  const { id, env, envSeparator } = row;
+  switch (id) {
+    case "aliases":
+      return parseAliases(text.split(envSeparator!));
+    case "apiKeys":
+      return text.split(",").map((key) => key.trim()).filter(Boolean);
+    case "gpuLayers":
+      return parseGpuLayers(env!, text);
+    case "pooling":
+      return text === "rank" ? undefined : parseValue(row, env!, text);
+    default:
+      return text;
+  }
 }
 
 /**

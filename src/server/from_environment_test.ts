@@ -18,7 +18,6 @@ Deno.test("fromEnvironment() reads llama-server's variables", () => {
     aliases: { deep: "26,34", plain: "none", same: undefined },
     nCtx: 512,
     nParallel: 2,
-    maxContexts: undefined,
     load: { gpuLayers: 12 },
     apiKeys: ["a", "b"],
   });

@@ -6,6 +6,7 @@ import {
   type Model,
   type ModelInfo,
 } from "../engine/mod.ts";
+import { contextCost, defaultContext } from "../engine/context_options.ts";
 import { type GgufModel, modelFacts, readModel } from "../gguf/mod.ts";
 import { type CostOptions, estimateCost, type ModelFacts } from "../plan/mod.ts";
 import { ApiError } from "./api_error.ts";
@@ -141,20 +142,10 @@ async function hostOf(
     settings.aliases ?? {},
     settings.strictModels,
   );
-  const { nCtxTrain } = model.info;
-  const nCtx = settings.nCtx ?? (nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096);
+  const nCtx = settings.nCtx ?? defaultContext(model.info.nCtxTrain);
   const context = settings.context ?? {};
-  const costOptions: CostOptions = {
-    nCtx,
-    nParallel: settings.nParallel,
-    kvUnified: settings.nParallel > 1,
-    nBatch: context.nBatch ?? 512,
-    nUbatch: Math.min(context.nUbatch ?? 512, context.nBatch ?? 512),
-    swaFull: context.swaFull,
-    flashAttention: context.flashAttention,
-    cacheTypeK: context.cacheTypeK,
-    cacheTypeV: context.cacheTypeV,
-  };
+  const { nParallel } = settings;
+  const costOptions = contextCost({ ...context, nCtx, nParallel });
   // Bytes for each layer of contexts that were made: what is expected of the next where the header tells nothing.
   let perLayer = 0;
   let compute = 0;

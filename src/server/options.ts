@@ -1,7 +1,9 @@
 import type { ContextOptions, LoadModelOptions, Model, ModelInfo } from "../engine/mod.ts";
-import { finiteNumber, wholeNumber } from "../engine/context_options.ts";
-import { knownNames, namesOf } from "../engine/names.ts";
+import { DEFAULT_PARALLEL } from "../engine/context_options.ts";
 import type { PlanInput } from "../engine/mod.ts";
+import { checkOptions, finiteNumber } from "../options/check_option.ts";
+import { knownNames, namesOf } from "../options/names.ts";
+import { optionById, optionsOf } from "../options/table.ts";
 
 /** Options of {@linkcode createServer}. */
 export interface ServerOptions {
@@ -93,35 +95,16 @@ export type Settings =
   & Omit<ServerOptions, Filled>
   & { [name in Filled]: NonNullable<ServerOptions[name]> };
 
-const NAMES = namesOf<ServerOptions>({
-  model: 1,
+const NAMES = namesOf<ServerOptions, "server">(["server"], {
   modelName: 1,
-  repeatLayers: 1,
-  aliases: 1,
-  strictModels: 1,
-  maxContexts: 1,
-  memoryBudget: 1,
-  nParallel: 1,
-  nCtx: 1,
   context: 1,
   load: 1,
-  pooling: 1,
-  apiKeys: 1,
-  cors: 1,
-  maxQueue: 1,
-  maxBodyBytes: 1,
-  bodyTimeout: 1,
-  requestTimeout: 1,
-  readTimeout: 1,
-  stuckTimeout: 1,
-  drainTimeout: 1,
-  page: 1,
   onModel: 1,
   onLog: 1,
 });
 
 /** Options of {@linkcode serve} that {@linkcode createServer} does not have. */
-const SERVE_NAMES: readonly string[] = ["host", "port", "allowedHosts"];
+const SERVE_NAMES: readonly string[] = optionsOf("listen").map(({ id }) => id);
 
 /**
  * The server's own part of the options of {@linkcode serve}, after all of them were checked.
@@ -130,11 +113,9 @@ const SERVE_NAMES: readonly string[] = ["host", "port", "allowedHosts"];
  * @throws {TypeError | RangeError} If one is wrong.
  */
 export function serverOptions(options: ServeOptions): ServerOptions {
-  const { host, port, allowedHosts } = options;
-  if (host !== undefined && (typeof host !== "string" || host === "")) {
-    throw new TypeError("host must be an address");
-  }
-  if (port !== undefined) wholeNumber("port", port, 0, 65535);
+  const { host, allowedHosts } = options;
+  checkOptions("listen", options);
+  if (host === "") throw new TypeError("host must be an address");
   if (allowedHosts !== undefined) listOfText("allowedHosts", allowedHosts);
   const own = Object.fromEntries(
     Object.entries(options).filter(([name]) => !SERVE_NAMES.includes(name)),
@@ -142,14 +123,6 @@ export function serverOptions(options: ServeOptions): ServerOptions {
   settings(own);
   return own;
 }
-
-/** Requests that run at once on one plan, unless an option says otherwise. */
-export const DEFAULT_PARALLEL = 4;
-/** Seconds that requests have to end at the end, unless an option says otherwise. */
-export const DEFAULT_DRAIN_SECONDS = 7;
-
-/** Seconds that a timer can count. */
-const MAX_SECONDS = 2 ** 31 / 1000 - 1;
 
 /**
  * Checks options and fills in defaults.
@@ -159,6 +132,7 @@ const MAX_SECONDS = 2 ** 31 / 1000 - 1;
  */
 export function settings(options: ServerOptions): Settings {
   knownNames("createServer()", options, NAMES);
+  checkOptions("server", options);
   const { model, apiKeys, cors, aliases, modelName } = options;
   if (typeof model !== "string" && !(typeof model === "object" && model !== null)) {
     throw new TypeError("model must be a path or a loaded model");
@@ -196,29 +170,28 @@ export function settings(options: ServerOptions): Settings {
       throw new TypeError(`${name} must be a function`);
     }
   }
-  const seconds = (name: keyof ServerOptions, fallback: number) =>
-    finiteNumber(name, (options[name] as number | undefined) ?? fallback, 0.001, MAX_SECONDS);
-  const whole = (name: keyof ServerOptions, fallback: number, min: number, max?: number) =>
-    wholeNumber(name, (options[name] as number | undefined) ?? fallback, min, max);
-  if (options.nCtx !== undefined) whole("nCtx", 0, 1);
-  if (options.memoryBudget !== undefined) {
-    finiteNumber("memoryBudget", options.memoryBudget, 1, Number.MAX_SAFE_INTEGER);
+  for (const name of ["memoryBudget", "maxBodyBytes"] as const) {
+    const bytes = options[name];
+    if (bytes !== undefined) finiteNumber(name, bytes, 1, Number.MAX_SAFE_INTEGER);
   }
   return {
-    ...options,
-    strictModels: options.strictModels ?? false,
-    maxContexts: whole("maxContexts", 4, 1, 64),
-    nParallel: whole("nParallel", DEFAULT_PARALLEL, 1, 256),
-    maxQueue: whole("maxQueue", 64, 0, 2000),
-    maxBodyBytes: whole("maxBodyBytes", 16 << 20, 1),
-    bodyTimeout: seconds("bodyTimeout", 30),
-    requestTimeout: seconds("requestTimeout", 3600),
-    readTimeout: seconds("readTimeout", 60),
-    stuckTimeout: seconds("stuckTimeout", 600),
-    drainTimeout: seconds("drainTimeout", DEFAULT_DRAIN_SECONDS),
-    page: options.page ?? true,
-  };
+    nParallel: DEFAULT_PARALLEL,
+    strictModels: false,
+    page: true,
+    ...DEFAULTS,
+    ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
+    model,
+  } as Settings;
 }
+
+/** What the table has as defaults, in the library's units. */
+const DEFAULTS = Object.fromEntries(
+  optionsOf("server").filter((row) => typeof row.default === "number")
+    .map((row) => [row.id, Number(row.default) * (row.unit ?? 1)]),
+);
+
+/** Seconds that requests have to end at the end, unless an option says otherwise. */
+export const DEFAULT_DRAIN_SECONDS = Number(optionById("drainTimeout").default);
 
 function listOfText(name: string, value: unknown): asserts value is readonly string[] {
   if (!Array.isArray(value) || value.some((one) => typeof one !== "string" || one === "")) {

@@ -51,7 +51,7 @@ Deno.test("examples/opencode: the config has opencode's form, and its models run
   for (const model of [config.model, config.small_model]) assert(names.includes(model), model);
 
   const flags = serveFlags("opencode");
-  const context = parseFlags(["serve", ...flags]).number("ctxSize");
+  const context = parseFlags(["serve", ...flags]).number("nCtx");
   await using server = await startChild({ nCtx: undefined, args: flags });
   // As opencode does it: the package that the config names, with the config's options.
   const layers: Record<string, number> = {};

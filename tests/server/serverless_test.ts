@@ -135,7 +135,7 @@ Deno.test("cloud-run/service.yaml: flags, port, probes", () => {
   const { spec } = service.spec.template;
   const flags = checkContainer(spec.containers[0]);
   // Instances are not sent more than they take.
-  const takes = flags.number("parallel")! + flags.number("maxQueue")!;
+  const takes = flags.number("nParallel")! + flags.number("maxQueue")!;
   assert(spec.containerConcurrency <= takes);
   assertEquals(spec.nodeSelector["run.googleapis.com/accelerator"], "nvidia-l4");
 });
@@ -166,7 +166,7 @@ Deno.test("kubernetes/*.yaml: one name, flags, ports, probes, drain time, metric
   const scaled = parseYaml(read("kubernetes/scaledobject.yaml"));
   assertEquals(scaled.spec.scaleTargetRef.name, deployment.metadata.name);
   const [trigger] = scaled.spec.triggers;
-  assertEquals(Number(trigger.metadata.threshold), flags.number("parallel"));
+  assertEquals(Number(trigger.metadata.threshold), flags.number("nParallel"));
 });
 
 Deno.test("runpod/*.json: flags, variables, ports", () => {
@@ -180,7 +180,7 @@ Deno.test("runpod/*.json: flags, variables, ports", () => {
     if (file === "queue") continue;
     assertEquals(template.env.PORT, template.env.PORT_HEALTH);
     assertEquals(template.ports, [`${template.env.PORT}/http`]);
-    assertEquals(endpoint.scalerValue, flags.number("parallel"));
+    assertEquals(endpoint.scalerValue, flags.number("nParallel"));
   }
   PROBED.add("/ping");
 });
@@ -190,7 +190,7 @@ Deno.test("koyeb/deploy.sh: flags, variables, port, check", () => {
   const all = (pattern: RegExp) => [...script.matchAll(pattern)].map((match) => match[1]!);
   const flags = serveFlags(all(/--docker-args=(\S+)/g));
   assertEquals(
-    String(flags.number("parallel")),
+    String(flags.number("nParallel")),
     all(/--autoscaling-concurrent-requests (\d+)/g)[0],
   );
   checkVariables(all(/--env '?(\w+)=/g));

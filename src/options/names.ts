@@ -1,10 +1,17 @@
+import type { Scope } from "./option.ts";
+import { type NameOf, optionsOf } from "./table.ts";
+
 /**
  * Names of an options object, complete by its type.
  *
- * @param of Each name with anything as its value.
+ * @param scopes Whose options they are: those of the table are named there.
+ * @param more Each other name with anything as its value.
  */
-export function namesOf<T extends object>(of: Record<keyof T, 1>): string[] {
-  return Object.keys(of);
+export function namesOf<T extends object, S extends Scope>(
+  scopes: readonly ([NameOf<S>] extends [keyof T] ? S : never)[],
+  more: Record<Exclude<keyof T, NameOf<S>>, 1>,
+): string[] {
+  return [...scopes.flatMap(optionsOf).map(({ id }) => id), ...Object.keys(more)];
 }
 
 /** What other libraries call an option. */

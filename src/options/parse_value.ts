@@ -1,0 +1,74 @@
+import type { Option } from "./option.ts";
+
+/** Words for a switch in a variable of the environment, as llama.cpp reads them. */
+const SWITCH: Readonly<Record<string, boolean>> = {
+  "1": true,
+  "true": true,
+  "on": true,
+  "enabled": true,
+  "0": false,
+  "false": false,
+  "off": false,
+  "disabled": false,
+};
+
+/** `["a", "b", "c"]` as `a, b or c`. */
+export const listed = (words: readonly string[]): string =>
+  `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+
+/**
+ * The value that a text stands for.
+ *
+ * @param option The option.
+ * @param written The flag or the variable that gave it, for messages.
+ * @param text The text.
+ * @returns A number in the library's unit, a boolean for a switch, else text.
+ * @throws {TypeError} If it is none of the option's values.
+ */
+export function parseValue(
+  option: Option,
+  written: string,
+  text: string,
+): boolean | number | string {
+  const { kind, choices, words, value, unit = 1 } = option;
+  if (kind === "switch") {
+    const on = SWITCH[text];
+    if (on === undefined) {
+      throw new TypeError(`${written} must be on or off, not ${JSON.stringify(text)}`);
+    }
+    return on;
+  }
+  if (kind === "text") {
+    const meant = words?.[text] ?? text;
+    if (choices !== undefined && !choices.includes(meant)) {
+      throw new TypeError(`${written} must be ${listed(choices)}, not ${JSON.stringify(text)}`);
+    }
+    if (text === "" && value?.startsWith("FILE")) {
+      throw new TypeError(`${written} needs the name of a file, not ""`);
+    }
+    return meant;
+  }
+  const whole = kind === "integer";
+  const isNumber = whole
+    ? /^[+-]?\d+$/.test(text)
+    : text.trim() !== "" && Number.isFinite(Number(text));
+  const { min = -Infinity, max = Infinity } = option;
+  const n = Number(text);
+  if (isNumber && n >= min && n <= max) return n * unit;
+  const isOpen = max === Infinity || max === 2 ** 31 - 1;
+  const range = !isOpen
+    ? ` in ${min}..${max}`
+    : min !== -Infinity && min !== -(2 ** 31)
+    ? ` from ${min}`
+    : "";
+  throw new TypeError(
+    `${written} must be a ${whole ? "whole number" : "number"}${range}, not ${
+      JSON.stringify(text)
+    }`,
+  );
+}
+
+/** The texts that can follow a flag which may stand alone. */
+export function textsOf({ choices = [], words = {} }: Option): string[] {
+  return [...choices, ...Object.keys(words)];
+}

@@ -1,0 +1,334 @@
+import { CACHE_TYPES, type CacheType } from "../plan/cost.ts";
+import { COMMANDS, type Group, type Option, type Scope } from "./option.ts";
+
+const ALL = COMMANDS;
+const ENGINE = ["run", "chat", "serve", "logits", "bench"] as const;
+const TALK = ["run", "chat"] as const;
+const SERVED = ["run", "chat", "serve"] as const;
+const SERVE = ["serve"] as const;
+
+/** Element types that a KV cache can have. */
+const KV_TYPES = Object.keys(CACHE_TYPES) as CacheType[];
+
+const INT_MAX = 2 ** 31 - 1;
+/** Tokens that a sampler may look back: upstream allocates as many. */
+const LOOK_BACK = 1e6;
+/** Seconds that a timer can count. */
+const MAX_SECONDS = 2_000_000;
+const MIB = 2 ** 20;
+
+const on = { kind: "switch" } as const;
+const text = (value: string) => ({ kind: "text", value }) as const;
+const choice = <const C extends string>(choices: readonly C[], value = choices.join("|")) =>
+  ({ kind: "text", value, choices }) as const;
+const whole = (min = -INT_MAX - 1, max = INT_MAX, value = "N") =>
+  ({ kind: "integer", value, min, max }) as const;
+const real = (min = -Infinity, max = Infinity, value = "X") =>
+  ({ kind: "number", value, min, max }) as const;
+const seconds = { ...real(0.001, MAX_SECONDS, "S"), commands: SERVE, group: "Limits" } as const;
+const group = <const G extends Group>(name: G) => ({ group: name }) as const;
+
+const MODEL = { ...group("Model"), commands: ENGINE } as const;
+const PLAN = group("Plan");
+const INPUT = group("Input");
+const OUTPUT = group("Output");
+const CONTEXT = { ...group("Context"), commands: ENGINE } as const;
+const SAMPLING = { ...group("Sampling"), commands: SERVED } as const;
+const CHAT = { ...group("Chat"), commands: SERVED } as const;
+const DRAFT = { ...group("Speculative decoding"), commands: SERVED } as const;
+const SERVER = { ...group("Server"), commands: SERVE } as const;
+const LIMITS = { ...group("Limits"), commands: SERVE } as const;
+const MEASURING = { ...group("Measuring"), commands: ["bench"] } as const;
+const GENERAL = group("General");
+
+const load = { of: ["load"] } as const;
+const context = { of: ["context"] } as const;
+const generate = { of: ["generate"] } as const;
+const server = { of: ["server"] } as const;
+const listen = { of: ["listen"] } as const;
+const own = { own: true } as const;
+
+/**
+ * All options of the library and the command line, a row each. Checks, help, environment variables, `serverArgs()` and
+ * llama.cpp's arguments are made of it. A name means one thing in one command, and takes or does not take a value in
+ * all of them alike.
+ */
+// deno-fmt-ignore
+export const OPTIONS = [
+  // Model
+  { id: "model", names: ["-m", "--model"], ...text("FILE"), ...group("Model"), commands: [...ENGINE, "plan"], ...server, ...own,
+    env: "LLAMA_ARG_MODEL",
+    help: "GGUF file, or any shard of a split one; plan reads only its header (default: the demo model)" },
+  { id: "lora", names: ["--lora"], ...text("FILE,..."), ...MODEL, ...context, ...own,
+    help: "LoRA adapters; they reach every pass of a repeated layer" },
+  { id: "loraScaled", names: ["--lora-scaled"], ...text("FILE:SCALE,..."), ...MODEL,
+    help: "LoRA adapters with a scale each" },
+  { id: "gpuLayers", names: ["-ngl", "--n-gpu-layers", "--gpu-layers"], ...text("N|all|auto"), ...MODEL, ...load, ...own,
+    env: "LLAMA_ARG_N_GPU_LAYERS",
+    help: "layers whose weights go to the GPU, from the last one on, the output layer counting as one; 0: none, and no GPU is " +
+      "looked for (default: all, which auto means as well)" },
+  { id: "gpu", names: ["--gpu"], ...choice(["auto", "on", "off", "required"], "auto|off|required"), bare: "required", ...MODEL, ...load, ...own,
+    default: "auto",
+    help: "auto: compute on the GPU if there is one that is no software; off: on the CPU; required, on, or --gpu alone: on any " +
+      "GPU, or fail" },
+  { id: "powerPreference", names: ["--gpu-power"], ...choice(["low-power", "high-performance"]), ...MODEL, ...load,
+    help: "which GPU, where there are several (default: the system's choice)" },
+
+  // Plan
+  { id: "aliases", names: ["-a", "--alias"], ...text("NAME=SPEC"), repeats: true, ...PLAN, commands: SERVE, ...server, ...own,
+    env: "LLAMA_ARG_ALIAS", envSeparator: "&",
+    help: "a name of a model for requests, and the plan that it runs; without =SPEC the default plan. May be given several times" },
+  { id: "strictModels", names: ["--strict-models"], ...on, ...PLAN, commands: SERVE, ...server,
+    help: "refuse names of models that are not known (default: they run the default plan)" },
+  { id: "maxContexts", names: ["--max-contexts"], ...whole(1, 64), default: 4, ...PLAN, commands: SERVE, ...server,
+    env: "RYS_MAX_CONTEXTS",
+    help: "contexts at once, one for each plan in use; one that is idle makes room" },
+  { id: "memoryBudget", names: ["--memory-budget"], ...whole(1, INT_MAX, "MIB"), unit: MIB, ...PLAN, commands: SERVE, ...server, ...own,
+    help: "MiB that contexts may take in all (default: what WASM memory has beside the weights; with all layers on a GPU, what " +
+      "it has room for)" },
+  { id: "repeatLayers", names: ["--repeat-layers"], ...text("SPEC"), ...PLAN, commands: ["run", "chat", "serve", "plan", "logits"],
+    of: ["context", "server"], ...own, env: "LLAMA_ARG_REPEAT_LAYERS",
+    help: 'layers to run again: "26,34" (26..33 once more), "26,34x2" (twice more), "43,45;28,34", "layers:0..33,33,34..63", ' +
+      '"none", or @FILE with a recipe (YAML or JSON)' },
+  { id: "repeatLayersList", names: ["--repeat-layers"], ...text("SPEC"), repeats: true, ...PLAN, commands: ["bench"],
+    env: "LLAMA_ARG_REPEAT_LAYERS",
+    help: "a plan (or @FILE) to measure beside none; give it again for more plans" },
+  { id: "nLayer", names: ["--n-layer"], ...whole(1, 512), ...PLAN, commands: ["plan"],
+    help: "layers of the model, in place of -m" },
+  { id: "nextn", names: ["--nextn"], ...whole(0, 511), default: 0, ...PLAN, commands: ["plan"],
+    help: "next-token (MTP) layers that come after those" },
+  { id: "from", names: ["--from"], ...text("FILE"), ...PLAN, commands: ["plan"],
+    help: "read the plan from a file: the grammar, mergekit YAML, or YAML or JSON with rys_relayer, layers or blocks; " +
+      '"-" is standard input' },
+  { id: "to", names: ["--to"], ...choice(["mergekit", "rys_relayer", "layers", "spec"]), ...PLAN, commands: ["plan"],
+    help: "write the plan in another form" },
+  { id: "source", names: ["--source"], ...text("NAME"), ...PLAN, commands: ["plan"],
+    help: "the model's name or repository, for --to mergekit and --to rys_relayer" },
+
+  // Input
+  { id: "prompt", names: ["-p", "--prompt"], ...text("TEXT"), ...INPUT, commands: ["run", "chat", "logits"],
+    help: "the prompt; in chat the first message" },
+  { id: "file", names: ["-f", "--file"], ...text("FILE"), ...INPUT, commands: ["run", "chat", "logits"],
+    help: 'read the prompt from a file; "-" is standard input' },
+  { id: "tokens", names: ["--tokens"], ...text("1,2,3"), ...INPUT, commands: ["logits"],
+    help: "token numbers in place of a prompt, for models without a tokenizer" },
+  { id: "escape", names: ["-e", "--escape"], off: ["--no-escape"], ...on, ...INPUT, commands: ["run", "chat", "logits"],
+    help: "read \\n, \\t, \\x41 and the like in texts of the command line (default), or leave backslashes as they are" },
+
+  // Output
+  { id: "maxTokens", names: ["-n", "--predict", "--n-predict"], ...whole(-2), least: -1, ...OUTPUT, commands: SERVED, ...generate,
+    llama: "--predict", field: "n_predict", env: "LLAMA_ARG_N_PREDICT",
+    help: "tokens to generate at most; -1, and -2 alike: until the model ends or the context is full (default)" },
+  { id: "stop", names: ["-r", "--reverse-prompt"], ...text("TEXT"), repeats: true, ...OUTPUT, commands: TALK, ...generate, ...own,
+    help: "stop where this text comes; may be given several times" },
+  { id: "ignoreEos", names: ["--ignore-eos"], ...on, ...OUTPUT, commands: TALK, ...generate, llama: "--ignore-eos", field: "ignore_eos",
+    help: "go on where the model would end" },
+  { id: "output", names: ["-o", "--output"], ...text("FILE"), ...OUTPUT, commands: ["logits"],
+    help: "write the logits: little-endian float32, one row of n_vocab for each token" },
+  { id: "top", names: ["--top"], ...whole(0, 1000), default: 10, ...OUTPUT, commands: ["logits"],
+    help: "show the N likeliest tokens of the last row" },
+  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "logits", "bench", "doctor"],
+    help: "print one JSON object" },
+  { id: "quiet", names: ["--quiet"], ...on, ...OUTPUT, commands: ENGINE,
+    help: "no boot log, no notes and no speeds on standard error; warnings and errors stay" },
+
+  // Context
+  { id: "nCtx", names: ["-c", "--ctx-size"], ...whole(0), least: 1, ...group("Context"), commands: [...ENGINE, "plan"],
+    of: ["context", "server"], llama: "-c", env: "LLAMA_ARG_CTX_SIZE",
+    help: "context size in tokens, rounded up to a multiple of 256; 0: the model's (default: the model's, at most 4096)" },
+  { id: "nBatch", names: ["-b", "--batch-size"], ...whole(1), default: 512, ...CONTEXT, ...context, llama: "-b", env: "LLAMA_ARG_BATCH",
+    help: "tokens handed to the model at once" },
+  { id: "nUbatch", names: ["-ub", "--ubatch-size"], ...whole(1), default: 512, ...CONTEXT, ...context, llama: "-ub", env: "LLAMA_ARG_UBATCH",
+    help: "tokens computed at once" },
+  { id: "nParallel", names: ["-np", "--parallel"], ...whole(1, 256), ...group("Context"), commands: SERVED, of: ["context", "server"],
+    llama: "-np", env: "LLAMA_ARG_N_PARALLEL",
+    help: "slots of the context (default: 1; serve: 4)" },
+  { id: "threads", names: ["-t", "--threads"], ...whole(-1, 512), least: 1, ...CONTEXT, ...context, llama: "-t", env: "LLAMA_ARG_THREADS",
+    help: "threads that compute (default: the cores, at most 8)" },
+  { id: "cacheTypeK", names: ["-ctk", "--cache-type-k"], ...choice(KV_TYPES, "TYPE"), default: "f16", ...group("Context"),
+    commands: [...ENGINE, "plan"], ...context, llama: "-ctk", env: "LLAMA_ARG_CACHE_TYPE_K",
+    help: `element type of the K cache: ${KV_TYPES.join(", ")}` },
+  { id: "cacheTypeV", names: ["-ctv", "--cache-type-v"], ...choice(KV_TYPES, "TYPE"), default: "f16", ...group("Context"),
+    commands: [...ENGINE, "plan"], ...context, llama: "-ctv", env: "LLAMA_ARG_CACHE_TYPE_V",
+    help: "element type of the V cache" },
+  { id: "flashAttention", names: ["-fa", "--flash-attn"], ...choice(["on", "off", "auto"]), default: "auto", bare: "on",
+    words: { "1": "on", "true": "on", "enabled": "on", "0": "off", "false": "off", "disabled": "off", "-1": "auto" },
+    ...CONTEXT, ...context, llama: "-fa", env: "LLAMA_ARG_FLASH_ATTN",
+    help: "flash attention" },
+  { id: "swaFull", names: ["--swa-full"], ...on, ...group("Context"), commands: [...ENGINE, "plan"], ...context, llama: "--swa-full",
+    env: "LLAMA_ARG_SWA_FULL",
+    help: "full-size cache for sliding-window layers" },
+  { id: "contextShift", names: ["--context-shift"], off: ["--no-context-shift"], ...on, ...CONTEXT, ...context,
+    llama: ["--context-shift", "--no-context-shift"], env: "LLAMA_ARG_CONTEXT_SHIFT",
+    help: "drop the oldest tokens where the context is full, instead of ending" },
+
+  // Sampling
+  { id: "seed", names: ["-s", "--seed"], ...whole(-1, 0xffff_ffff), ...group("Sampling"), commands: TALK, ...generate, llama: "--seed", field: "seed",
+    help: "seed; -1: a random one (default), which --json tells" },
+  { id: "temperature", names: ["--temp", "--temperature"], ...real(0, 1e6), default: 0.8, ...SAMPLING, ...generate,
+    llama: "--temp", field: "temperature", env: "LLAMA_ARG_TEMPERATURE",
+    help: "temperature; 0 takes the likeliest token" },
+  { id: "topK", names: ["--top-k"], ...whole(-1), least: 0, default: 40, ...SAMPLING, ...generate, llama: "--top-k", field: "top_k", env: "LLAMA_ARG_TOP_K",
+    help: "keep the N likeliest tokens; 0 or -1 keeps all" },
+  { id: "topP", names: ["--top-p"], ...real(0, 1), default: 0.95, ...SAMPLING, ...generate, llama: "--top-p", field: "top_p", env: "LLAMA_ARG_TOP_P",
+    help: "keep the likeliest tokens up to this probability" },
+  { id: "minP", names: ["--min-p"], ...real(0, 1), default: 0.05, ...SAMPLING, ...generate, llama: "--min-p", field: "min_p", env: "LLAMA_ARG_MIN_P",
+    help: "keep tokens at least this likely beside the likeliest" },
+  { id: "repeatPenalty", names: ["--repeat-penalty"], ...real(0, 1e6), default: 1, ...SAMPLING, ...generate,
+    llama: "--repeat-penalty", field: "repeat_penalty", env: "LLAMA_ARG_REPEAT_PENALTY",
+    help: "penalty on repeated tokens; 1: none" },
+  { id: "repeatLastN", names: ["--repeat-last-n"], ...whole(-1, LOOK_BACK), default: 64, ...SAMPLING, ...generate,
+    llama: "--repeat-last-n", field: "repeat_last_n",
+    help: "tokens that penalties look back; -1: all" },
+  { id: "presencePenalty", names: ["--presence-penalty"], ...real(-1e6, 1e6), default: 0, ...SAMPLING, ...generate,
+    llama: "--presence-penalty", field: "presence_penalty", env: "LLAMA_ARG_PRESENCE_PENALTY",
+    help: "penalty on tokens that have come" },
+  { id: "frequencyPenalty", names: ["--frequency-penalty"], ...real(-1e6, 1e6), default: 0, ...SAMPLING, ...generate,
+    llama: "--frequency-penalty", field: "frequency_penalty", env: "LLAMA_ARG_FREQUENCY_PENALTY",
+    help: "penalty for each time a token has come" },
+  { id: "grammar", names: ["--grammar"], ...text("GBNF"), ...group("Sampling"), commands: TALK, ...generate, ...own, field: "grammar",
+    help: "a grammar that the answer follows" },
+  { id: "grammarFile", names: ["--grammar-file"], ...text("FILE"), ...group("Sampling"), commands: TALK,
+    help: "the same from a file" },
+  { id: "jsonSchema", names: ["-j", "--json-schema"], ...text("SCHEMA"), ...group("Sampling"), commands: TALK, ...generate, ...own, field: "json_schema",
+    help: "a JSON schema that the answer follows" },
+  { id: "jsonSchemaFile", names: ["-jf", "--json-schema-file"], ...text("FILE"), ...group("Sampling"), commands: TALK,
+    help: "the same from a file" },
+
+  // Chat
+  { id: "chat", names: ["--chat"], ...on, ...group("Chat"), commands: ["run"],
+    help: "send the prompt as a chat message, by the model's chat template (default: as it is)" },
+  { id: "systemPrompt", names: ["-sys", "--system-prompt"], ...text("TEXT"), ...group("Chat"), commands: TALK,
+    help: "system message; in run it implies --chat" },
+  { id: "singleTurn", names: ["-st", "--single-turn"], ...on, ...group("Chat"), commands: TALK,
+    help: "one question, one answer, end" },
+  { id: "chatTemplate", names: ["--chat-template"], ...text("JINJA|NAME"), ...CHAT, ...context, llama: "--chat-template",
+    env: "LLAMA_ARG_CHAT_TEMPLATE",
+    help: "chat template in place of the model's, or the name of a built-in one" },
+  { id: "chatTemplateFile", names: ["--chat-template-file"], ...text("FILE"), ...CHAT, env: "LLAMA_ARG_CHAT_TEMPLATE_FILE",
+    help: "the same from a file" },
+
+  // Speculative decoding
+  { id: "modelDraft", names: ["-md", "--model-draft", "--spec-draft-model"], ...text("FILE"), ...DRAFT, env: "LLAMA_ARG_SPEC_DRAFT_MODEL",
+    help: "a smaller model that drafts tokens" },
+  { id: "specType", names: ["--spec-type"], ...choice(["none", "draft-simple", "draft-mtp", "ngram-simple"], "TYPE"),
+    words: { draft: "draft-simple", mtp: "draft-mtp", ngram: "ngram-simple" }, ...DRAFT, env: "LLAMA_ARG_SPEC_TYPE",
+    help: "how tokens are drafted: none, draft-simple, draft-mtp, ngram-simple (default: draft-simple with -md, else none)" },
+  { id: "specDraftNMax", names: ["--spec-draft-n-max"], ...whole(1), ...DRAFT, env: "LLAMA_ARG_SPEC_DRAFT_N_MAX",
+    help: "tokens drafted at most in one step" },
+
+  // Server
+  { id: "host", names: ["--host"], ...text("ADDRESS"), ...SERVER, ...listen, env: "HOST",
+    help: "address to listen on (default: 127.0.0.1, this machine alone); 0.0.0.0: all" },
+  { id: "port", names: ["--port"], ...whole(0, 65535), default: 8080, ...SERVER, ...listen, env: "PORT",
+    help: "port to listen on; 0: a free one" },
+  { id: "apiKeys", names: ["--api-key"], ...text("KEY,..."), repeats: true, ...SERVER, ...server, ...own, env: "LLAMA_API_KEY",
+    help: "keys, one of which requests must carry; other users of the machine see a command line, but not the variable or the file" },
+  { id: "apiKeyFile", names: ["--api-key-file"], ...text("FILE"), ...SERVER, env: "LLAMA_ARG_API_KEY_FILE",
+    help: "file with a key in each line" },
+  { id: "cors", names: ["--cors-origin"], ...text("ORIGIN"), repeats: true, ...SERVER, ...server, ...own,
+    help: 'origin whose web pages may use the server, e.g. https://example.com; "*": all (default: none but its own). May be ' +
+      "given several times" },
+  { id: "allowedHosts", names: ["--allowed-host"], ...text("NAME"), repeats: true, ...SERVER, ...listen, ...own,
+    help: "further name that clients may call the server by, where it listens on this machine alone and asks for no key" },
+  { id: "page", names: ["--page", "--webui", "--ui"], off: ["--no-page", "--no-webui", "--no-ui"], ...on, default: "on", ...SERVER, ...server,
+    env: "LLAMA_ARG_UI",
+    help: "the web page at /" },
+  { id: "pooling", names: ["--pooling"], ...choice(["none", "mean", "cls", "last", "rank"], "TYPE"), ...SERVER, ...server, ...own,
+    env: "LLAMA_ARG_POOLING",
+    help: "how embeddings are pooled: none, mean, cls, last (default: the model's way, else mean); rank: the model must be one " +
+      "that ranks" },
+  { id: "reranking", names: ["--reranking", "--rerank"], ...on, ...SERVER, env: "LLAMA_ARG_RERANKING",
+    help: "the same as --pooling rank; a model that ranks does so without it as well" },
+  { id: "cacheRamMib", names: ["-cram", "--cache-ram"], ...whole(0, INT_MAX, "MIB"), least: -1, default: 0, ...SERVER, ...context,
+    llama: "--cache-ram", env: "LLAMA_ARG_CACHE_RAM",
+    help: "MiB in which each context keeps prompts of other conversations; the slots' own prompts are reused anyway" },
+  { id: "runpodQueue", names: ["--runpod-queue"], ...on, ...SERVER,
+    help: "take jobs from the queue of a Runpod endpoint, which its environment names" },
+
+  // Limits
+  { id: "maxQueue", names: ["--max-queue"], ...whole(0, 2000), default: 64, ...LIMITS, ...server,
+    help: "requests that may wait for their turn; more get 503 and Retry-After" },
+  { id: "requestTimeout", names: ["-to", "--timeout"], ...seconds, default: 3600, ...server, env: "LLAMA_ARG_TIMEOUT",
+    help: "seconds that a request may take in all" },
+  { id: "bodyTimeout", names: ["--body-timeout"], ...seconds, default: 30, ...server,
+    help: "seconds that a request's body may take to arrive" },
+  { id: "readTimeout", names: ["--read-timeout"], ...seconds, default: 60, ...server,
+    help: "seconds that a streamed answer may be left unread" },
+  { id: "stuckTimeout", names: ["--stuck-timeout"], ...seconds, default: 600, ...server,
+    help: "how long a context may not answer after a request was stopped, until the engine is taken for stuck and the model is " +
+      "loaded again" },
+  { id: "maxBodyBytes", names: ["--max-body"], ...real(0.001, 1024, "MIB"), unit: MIB, default: 16, ...LIMITS, ...server, ...own,
+    help: "MiB of a request's body" },
+  { id: "drainTimeout", names: ["--drain-timeout"], ...seconds, default: 7, ...server,
+    help: "seconds that requests have to end when the server is told to stop" },
+
+  // Measuring
+  { id: "benchPrompt", names: ["-p", "--n-prompt"], ...text("N,..."), default: 128, ...MEASURING,
+    help: "prompt lengths to measure; 0: none" },
+  { id: "benchGen", names: ["-n", "--n-gen"], ...text("N,..."), default: 32, ...MEASURING,
+    help: "numbers of tokens to generate; 0: none" },
+  { id: "repetitions", names: ["-r", "--repetitions"], ...text("N"), default: 3, ...MEASURING,
+    help: "repetitions of each measurement" },
+
+  // General
+  { id: "verbose", names: ["-v", "--verbose", "--log-verbose"], ...on, ...GENERAL, commands: ALL,
+    help: "llama.cpp's whole log, and stacks of errors" },
+  { id: "verbosity", names: ["-lv", "--log-verbosity", "--verbosity"], ...whole(0, 5), ...GENERAL, commands: ENGINE, ...load,
+    env: "LLAMA_ARG_LOG_VERBOSITY",
+    help: "llama.cpp's log: 1 errors, 2 warnings, 3 information, 4 trace, 5 all" },
+  { id: "help", names: ["-h", "--help", "--usage"], ...on, ...GENERAL, commands: ALL,
+    help: "show this help" },
+  { id: "version", names: ["--version"], ...on, ...GENERAL, commands: ALL,
+    help: "show versions" },
+
+  // Accepted for command lines written for llama.cpp: what they ask for is what happens anyway.
+  { id: "ignored", ...on, ...GENERAL, commands: ENGINE, help: "", names: [
+    "--jinja", "--warmup", "--no-warmup", "--mmap", "--no-mmap", "--no-display-prompt", "-no-cnv", "--no-conversation", "--no-perf",
+    "--simple-io", "--metrics", "--slots", "--embedding", "--embeddings", "--cont-batching", "--kv-unified", "--no-mmproj",
+  ] },
+] as const satisfies readonly Option[];
+
+/** A row of {@linkcode OPTIONS}. */
+export type Row = typeof OPTIONS[number];
+
+/** Name of an option in the program's own code. */
+export type OptionId = Row["id"];
+
+/** The rows of an options object of the library. */
+type RowOf<S extends Scope, R = Row> = R extends { of: readonly (infer T)[] }
+  ? S extends T ? R : never
+  : never;
+
+/** Names of an options object's options, as far as they are in the table. */
+export type NameOf<S extends Scope> = RowOf<S>["id"];
+
+type Plain<R> = R extends { own: true } ? never : R;
+
+type ValueOf<R> = R extends { kind: "switch" } ? boolean
+  : R extends { kind: "integer" | "number" } ? number
+  : R extends { choices: readonly (infer C)[] } ? C
+  : string;
+
+/** Options that are on the command line what they are in the library. */
+export type Values<S extends Scope> = {
+  [R in Plain<RowOf<S>> as R["id"]]: ValueOf<R> | undefined;
+};
+
+/**
+ * The rows of an options object.
+ *
+ * @param scope Whose options they are.
+ */
+export function optionsOf(scope: Scope): Option[] {
+  return (OPTIONS as readonly Option[]).filter((row) => row.of?.includes(scope));
+}
+
+/**
+ * A row by its name in the program's own code.
+ *
+ * @param id The name.
+ */
+export function optionById(id: OptionId): Option {
+  return (OPTIONS as readonly Option[]).find((row) => row.id === id)!;
+}
