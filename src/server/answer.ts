@@ -26,6 +26,8 @@ export interface Ran {
   fingerprint: string;
   /** What an OpenAI response repeats of its request; of such a request only. */
   fields?: Record<string, unknown>;
+  /** Takes the output of such a response when it is whole. */
+  keep?: (output: unknown) => void;
 }
 
 /**
@@ -85,6 +87,7 @@ function mark(object: Json, what: Ran): void {
   if ("system_fingerprint" in object) object.system_fingerprint = what.fingerprint;
   if (object.object === "response" && what.fields) {
     for (const [name, value] of Object.entries(what.fields)) object[name] ??= value;
+    if (object.status !== "in_progress") what.keep?.(object.output);
   }
   if (object.type === "message") nameStop(object);
   if (object.type === "message_delta" && isObject(object.delta)) nameStop(object.delta);

@@ -11,6 +11,7 @@ import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 import { Cors } from "./cors.ts";
 import { errorEvent } from "./error_event.ts";
 import { explainFault } from "./explain_fault.ts";
+import { ItemStore } from "./item_store.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
 import { type Host, loadHost, modelName } from "./model_host.ts";
 import { type ServerOptions, type Settings, settings } from "./options.ts";
@@ -123,6 +124,7 @@ class Server implements RysServer {
   /** Aborted when requests have had their time to end. */
   readonly #stop = new AbortController();
   readonly #bodies: BodyBudget;
+  readonly #items = new ItemStore();
   readonly #startedAt = performance.now();
   #state: ServerState = "loading";
   #host: Host | undefined;
@@ -597,6 +599,8 @@ class Server implements RysServer {
   ): Promise<Response> {
     const { repeat_layers: repeatLayers, ...rest } = body;
     const named = host.plans.choose(body.model, repeatLayers);
+    const isResponse = /\/responses(?:\/input_tokens)?$/.test(route.path);
+    if (isResponse) rest.input = this.#items.resolve(rest.input);
     const facts = { nVocab: host.model.info.nVocab, nParallel: this.#settings.nParallel };
     if (route.kind === "control") return await this.#control(host, rest, job);
     if (route.kind === "embed" || route.kind === "rerank") checkTexts(rest, facts);
@@ -640,7 +644,10 @@ class Server implements RysServer {
       else if (rest.stop === "") delete rest.stop;
     }
     const what = ran(named.name, named.plan, seed);
-    if (route.path.endsWith("/responses")) what.fields = responseFields(body);
+    if (isResponse) {
+      what.fields = responseFields(body);
+      if (body.store !== false) what.keep = (output) => this.#items.keep(output);
+    }
     const lease = await host.pool.acquire(kind, named.plan, job.signal);
     return await this.#run(host, lease, route, rest, what, job, hand);
   }

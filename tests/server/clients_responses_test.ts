@@ -347,3 +347,38 @@ tools("AI SDK: openai.responses calls a tool, streamed and whole", async (origin
   assertEquals((await stream.steps).length, 2);
   assertEquals(calls.slice(2), calls.slice(0, 2));
 });
+
+test("AI SDK: an answer goes back as a reference to its item, or as itself", async (origin) => {
+  const sent: { input: { type?: string }[] }[] = [];
+  const provider = createOpenAI({
+    baseURL: `${origin}/v1`,
+    apiKey: API_KEY,
+    fetch: (url, init) => {
+      sent.push(JSON.parse(String(init!.body)));
+      return fetch(url, init);
+    },
+  });
+  const ask = { model: provider.responses("demo"), temperature: 0, maxOutputTokens: 4 };
+  const first = { role: "user" as const, content: CAPITAL.question };
+  const next = { role: "user" as const, content: "Sure?" };
+  const inputs = [];
+  for (const store of [true, false]) {
+    const providerOptions = { openai: { store } };
+    const one = await generateText({ ...ask, messages: [first], providerOptions });
+    const messages = [first, ...one.response.messages, next];
+    const two = await generateText({ ...ask, messages, providerOptions });
+    assertEquals(sent.at(-1)!.input.some(({ type }) => type === "item_reference"), store);
+    inputs.push(two.usage.inputTokens);
+  }
+  assertEquals(inputs[0], inputs[1]);
+  const error = await assertRejects(
+    () =>
+      openai(origin).responses.create({
+        ...capital,
+        input: [first, { type: "item_reference", id: "msg_unknown" }, next],
+      }),
+    OpenAI.BadRequestError,
+    "msg_unknown",
+  );
+  assertEquals(error.param, "input[1]");
+});
