@@ -15,7 +15,7 @@ const { searchParams } = new URL(import.meta.url);
 
 async function provider(): Promise<GpuProvider> {
   if (searchParams.get("device") !== "recording") return navigator.gpu;
-  const url = new URL("../gpu/recording.ts", import.meta.url);
+  const url = new URL("../tests/gpu/recording_device.ts", import.meta.url);
   for (const [name, value] of searchParams) {
     if (name !== "device") url.searchParams.set(name, value);
   }

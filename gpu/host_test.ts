@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Op } from "./executor.ts";
 import { GpuHost, type GpuInstance } from "./host.ts";
 
-const RECORDING = new URL("./recording.ts", import.meta.url).href;
+const RECORDING = new URL("../tests/gpu/recording_device.ts", import.meta.url).href;
 
 /** The words that make a pipeline of a source. */
 function pipelineWords(label: string, source: string): Uint32Array {

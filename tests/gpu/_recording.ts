@@ -1,7 +1,7 @@
 // The recording device in an engine's Worker, and what it says from there.
 
 import type { LoadModelOptions } from "@rys/edge";
-import { type RecordingOptions, type RecordingReport, REPORTS } from "../../gpu/recording.ts";
+import { type RecordingOptions, type RecordingReport, REPORTS } from "./recording_device.ts";
 import { GgufWriter, type Pieces } from "../../bench/_gguf_writer.ts";
 import { setTokenizer, writeRandomModel } from "../../bench/_random_model.ts";
 
@@ -29,7 +29,7 @@ export function recording(
 ): Recording {
   const channel = reports ??= new BroadcastChannel(REPORTS);
   const id = `${Deno.pid}.${nextId++}`;
-  const url = new URL("../../gpu/recording.ts", import.meta.url);
+  const url = new URL("./recording_device.ts", import.meta.url);
   for (const [key, value] of Object.entries({ ...options, id })) {
     url.searchParams.set(key, String(value));
   }

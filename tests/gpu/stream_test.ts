@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadModel, type Model } from "@rys/edge";
 import { writeRandomModel } from "../../bench/_random_model.ts";
-import type { RecordedBuffer, RecordingReport } from "../../gpu/recording.ts";
+import type { RecordedBuffer, RecordingReport } from "./recording_device.ts";
 import { greedy } from "../engine/_engine.ts";
 import { gpuTest } from "./_gpu.ts";
 import {

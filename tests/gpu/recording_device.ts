@@ -2,7 +2,7 @@
  * A GPU that computes nothing: it checks every call as the WebGPU standard asks, counts it, and notes what was written
  * where. For tests and for measuring what the host does. What a shader would write stays zero.
  *
- * Its properties stand in the query of the module's URL, e.g. `recording.ts?maxBufferSize=1073741824&f16=0`: any of
+ * Its properties stand in the query of the module's URL, e.g. `recording_device.ts?maxBufferSize=1073741824&f16=0`: any of
  * {@linkcode RecordingOptions} and any limit by name.
  *
  * @module

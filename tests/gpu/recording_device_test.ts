@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { chooseGpu, type ChosenGpu } from "./device.ts";
-import { makeReadback } from "./readback.ts";
-import { readShader, recordingGpu, type RecordingOptions } from "./recording.ts";
+import { chooseGpu, type ChosenGpu } from "../../gpu/device.ts";
+import { makeReadback } from "../../gpu/readback.ts";
+import { readShader, recordingGpu, type RecordingOptions } from "./recording_device.ts";
 
 const STORAGE = 0x80, UNIFORM = 0x40, COPY_SRC = 4, COPY_DST = 8, MAP_READ = 1;
 
