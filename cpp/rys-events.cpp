@@ -402,7 +402,8 @@ void rys_final_events(server_task_result_cmpl_final & res, task_result_state & s
         of.begin(res.oaicompat_cmpl_id, res.oaicompat_model,
                 message_usage(res.n_prompt_tokens, res.n_prompt_tokens_cache, 0));
         of.add(res.oaicompat_msg_diffs);
-        const char * reason = is_cut ? "max_tokens" : res.oaicompat_msg.tool_calls.empty() ? "end_turn" : "tool_use";
+        const bool is_text = res.oaicompat_msg.tool_calls.empty() || res.rys_is_unparsed;
+        const char * reason = is_cut ? "max_tokens" : is_text ? "end_turn" : "tool_use";
         of.end(reason, res.stopping_word,
                 message_usage(res.n_prompt_tokens, res.n_prompt_tokens_cache, res.n_decoded));
         res.rys_out = of.take();

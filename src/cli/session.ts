@@ -269,6 +269,7 @@ export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): vo
     ["threads", String(info.threads)],
     ["load time", `${(session.readyMs / 1000).toFixed(2)} s`],
   ]);
+  for (const text of info.warnings) shell.warn(text);
 }
 
 /**

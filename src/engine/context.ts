@@ -1,5 +1,6 @@
 import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
 import { callContext, disposedError, type Serving } from "./call_context.ts";
+import { checkBody } from "./check_body.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { wholeNumber } from "../options/check_option.ts";
 import { knownNames } from "../options/names.ts";
@@ -43,6 +44,8 @@ export interface ContextInfo {
   computeBytes: number;
   /** Bytes of weights that the context reads: the model's own, whatever the plan. */
   modelBytes: number;
+  /** What its maker should know, e.g. that the size asked for became another. */
+  warnings: string[];
 }
 
 /** {@linkcode ContextInfo} in the engine's own form. */
@@ -82,6 +85,7 @@ export function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
     recurrentBytes: raw.recurrent_bytes,
     computeBytes: raw.compute_bytes,
     modelBytes: raw.model_bytes,
+    warnings: [],
   };
 }
 
@@ -161,6 +165,10 @@ export class Context implements AsyncDisposable {
     const request = requestBody(prompt, options, this.model.info.nVocab, this.info.nParallel);
     return new Generation(() => {
       this.#check();
+      checkBody(request.body, {
+        nVocab: this.model.info.nVocab,
+        nParallel: this.info.nParallel,
+      });
       return runGeneration(this.#client, this.#serving, request, options.signal, ({ slot }) => {
         this.#lastSlot = slot;
       });
@@ -174,7 +182,8 @@ export class Context implements AsyncDisposable {
    * @param body The request.
    * @param options `signal`; `onHead` is told status and content type before the body; `onChunk` receives the body as it
    * comes (server-sent events when `stream` is true).
-   * @returns Status, content type, and the body unless `onChunk` took it.
+   * @returns Status, content type, and the body unless `onChunk` took it. A body that the engine could not stand is
+   * answered with 400, as by llama-server.
    *
    * @example OpenAI's form
    * ```ts
@@ -198,7 +207,29 @@ export class Context implements AsyncDisposable {
   ): Promise<{ status: number; contentType: string; body: Uint8Array<ArrayBuffer> }> {
     this.#check();
     knownNames("request()", options, ["signal", "onHead", "onChunk"]);
+    const refusal = this.#refusal(body);
+    if (refusal) {
+      const contentType = "application/json; charset=utf-8";
+      const bytes = new TextEncoder().encode(JSON.stringify({ error: refusal }));
+      options.onHead?.(400, contentType);
+      options.onChunk?.(bytes);
+      return { status: 400, contentType, body: options.onChunk ? new Uint8Array() : bytes };
+    }
     return await this.#request(this.#serving, path, body, options);
+  }
+
+  /** What llama-server would say of a body that would end the engine. */
+  #refusal(body: unknown): Record<string, unknown> | undefined {
+    if (typeof body !== "object" || body === null) return undefined;
+    try {
+      checkBody(body as Record<string, unknown>, {
+        nVocab: this.model.info.nVocab,
+        nParallel: this.info.nParallel,
+      });
+    } catch (error) {
+      const { status: code, message, type, details } = error as EngineError;
+      return { code, message, type, ...details };
+    }
   }
 
   async #request(

@@ -86,6 +86,8 @@ export interface GenerationEnd {
   slot: number;
   /** What it cost. */
   timings: Timings;
+  /** What the answer leaves to be desired, e.g. that it is not in the form that the chat template asks for. */
+  warnings?: string[];
 }
 
 /** A whole answer. */
@@ -296,8 +298,6 @@ export interface GenerateRequest {
   chat: boolean;
   /** Seed of the sampler. */
   seed: number;
-  /** Nothing is to be generated; upstream generates one token all the same. */
-  nothing: boolean;
 }
 
 /**
@@ -343,7 +343,6 @@ export function requestBody(
     body: { ...body, ...options.extra },
     chat,
     seed,
-    nothing: options.maxTokens === 0,
   };
 }
 
@@ -388,6 +387,7 @@ interface RawChunk {
     logprobs?: { content?: RawProb[] } | null;
   }[];
   __verbose?: RawPiece;
+  rys?: { warnings: string[] };
 }
 interface RawError {
   error: { message: string; type: string; code: number; [field: string]: unknown };
@@ -528,7 +528,6 @@ export async function* runGeneration(
   let plain = "";
   const parse = sseParser();
   const read = request.chat ? chatReader(request.seed) : completionReader(request.seed);
-  const reader = request.nothing ? (object: unknown) => read(object).map(withoutTokens) : read;
   const body = new TextEncoder().encode(toJson(request.body));
 
   const finished = callContext(
@@ -543,7 +542,7 @@ export async function* runGeneration(
           else {
             for (const object of parse(bytes)) {
               if (isError(object)) throw toEngineError(object, 500, nCtx);
-              for (const piece of reader(object)) {
+              for (const piece of read(object)) {
                 queue.push(piece);
                 if (!piece.end) continue;
                 ended = true;
@@ -585,17 +584,6 @@ export async function* runGeneration(
     stop.abort();
     await finished;
   }
-}
-
-const NO_TOKENS = { predictedTokens: 0, predictedMs: 0, predictedPerSecond: 0 };
-
-function withoutTokens({ end, finishReason }: Piece): Piece {
-  return {
-    text: "",
-    tokens: [],
-    ...(finishReason ? { finishReason } : {}),
-    ...(end ? { end: { ...end, nGenerated: 0, timings: { ...end.timings, ...NO_TOKENS } } } : {}),
-  };
 }
 
 const isError = (object: unknown): object is RawError =>
@@ -652,6 +640,7 @@ function chatReader(seed: number): (object: unknown) => Piece[] {
     if (choice.finish_reason && last) {
       piece.finishReason = choice.finish_reason;
       piece.end = endOf(last, seed, choice.finish_reason);
+      if (raw.rys) piece.end.warnings = raw.rys.warnings;
     }
     return [piece];
   };

@@ -13,6 +13,7 @@ import {
   type KvType,
   type PlanInput,
 } from "./context_options.ts";
+import { contextWarnings } from "./context_warnings.ts";
 import type { EngineCall } from "./protocol.ts";
 import { Gate } from "./gate.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
@@ -408,6 +409,7 @@ export class Model implements AsyncDisposable {
       this.#creating.add(made);
       const { handle, text } = await made.finally(() => this.#creating.delete(made));
       const info = contextInfo(JSON.parse(text), effective);
+      info.warnings = contextWarnings(options.nCtx, this.info.nCtxTrain, info);
       const requests = new Gate(info.nParallel);
       return { handle, info, requests, others: new Gate(4), disposed: false };
     };
@@ -415,6 +417,7 @@ export class Model implements AsyncDisposable {
       this.#contexts.delete(context);
     });
     this.#contexts.add(context);
+    for (const text of context.info.warnings) this.#client.log(3, text);
     return context;
   }
 

@@ -12,7 +12,7 @@ const KV_TYPES = Object.keys(CACHE_TYPES) as CacheType[];
 
 const INT_MAX = 2 ** 31 - 1;
 /** Tokens that a sampler may look back: upstream allocates as many. */
-const LOOK_BACK = 1e6;
+const LOOK_BACK = 2 ** 18;
 /** Seconds that a timer can count. */
 const MAX_SECONDS = 2_000_000;
 const MIB = 2 ** 20;

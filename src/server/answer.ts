@@ -21,6 +21,8 @@ export interface Ran {
     advisories: string[];
     /** Seed of the sampler. */
     seed?: number;
+    /** What the request or its answer leaves to be desired. */
+    warnings?: string[];
   };
   /** `system_fingerprint`. */
   fingerprint: string;
@@ -77,8 +79,15 @@ export function markAnswer(answer: unknown, what: Ran): void {
   for (const one of Array.isArray(answer) ? answer : [answer]) {
     if (!isObject(one)) continue;
     mark(one, what);
-    one.rys = what.rys;
+    markPlan(one, what);
   }
+}
+
+/** Says which plan ran, beside warnings that the engine gives. */
+function markPlan(object: Json, { rys }: Ran): void {
+  const own = isObject(object.rys) && Array.isArray(object.rys.warnings) ? object.rys.warnings : [];
+  const warnings = [...rys.warnings ?? [], ...own];
+  object.rys = warnings.length === 0 ? rys : { ...rys, warnings };
 }
 
 /** Sets names that upstream has filled in with its own. */
@@ -116,11 +125,11 @@ function markEvent(event: Json, what: Ran): void {
     const inner = event[name];
     if (isObject(inner)) {
       mark(inner, what);
-      inner.rys = what.rys;
+      markPlan(inner, what);
     }
   }
   if (isObject(event.error)) cleanError(event.error);
-  else if (isLast(event)) event.rys = what.rys;
+  else if (isLast(event)) markPlan(event, what);
 }
 
 /** Takes places of source code and files out of an error of upstream's. */

@@ -87,11 +87,12 @@ export const PATHS: readonly string[] = [...ROUTES.keys()];
  * The route of a request.
  *
  * @param method Its method; HEAD is answered as GET.
- * @param path Its path.
+ * @param path Its path; a slash at its end changes nothing.
  * @returns The route, the methods that there would be, or nothing.
  */
 export function findRoute(method: string, path: string): Route | Method[] | undefined {
   const as = method === "HEAD" ? "GET" : method;
+  path = path.replace(/(?<=.)\/+$/, "");
   const slot = /^\/slots\/(\d{1,9})$/.exec(path);
   if (slot) return as === "POST" ? { kind: "slot", path, name: slot[1]! } : ["POST"];
   const model = /^(?:\/v1)?\/models\/(.+)$/.exec(path);

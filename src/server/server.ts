@@ -4,8 +4,8 @@ import { estimateFacts } from "./plan_facts.ts";
 import { cleanError, eventMarker, markAnswer, type Ran, ran, shortSpec } from "./answer.ts";
 import { ApiError, ClientGone, toApiError, unavailable, withoutPlaces } from "./api_error.ts";
 import { ApiKeys } from "./api_keys.ts";
+import { checkBody, checkTexts } from "../engine/check_body.ts";
 import { askContexts } from "./ask_contexts.ts";
-import { checkBody, checkTexts } from "./check_body.ts";
 import { checkFormats } from "./check_formats.ts";
 import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 import { Cors } from "./cors.ts";
@@ -132,6 +132,7 @@ class Server implements RysServer {
   #why = "";
   /** Hashes of the plans whose warnings are logged. */
   readonly #advised = new Set<string>();
+  readonly #told = new Set<string>();
   #toldOfTools = false;
   #inFlight = 0;
   #idle: (() => void) | undefined;
@@ -177,6 +178,13 @@ class Server implements RysServer {
     for (const text of plan.advisories) this.#log(`plan ${shortSpec(plan)}: ${text}`);
   }
 
+  /** Logs a warning, once. */
+  #tell(text: string): void {
+    if (this.#told.has(text)) return;
+    this.#told.add(text);
+    this.#log(`warning: ${text}`);
+  }
+
   #tellModel(info: ModelInfo): void {
     try {
       this.#settings.onModel?.(info);
@@ -192,6 +200,9 @@ class Server implements RysServer {
           if (what === "made") this.#counts.contextsMade++;
           else this.#counts.contextsFreed++;
           this.#log(`context of plan ${entry.plan.spec} (${entry.kind}) ${what}`);
+          if (what === "made") {
+            for (const text of entry.context!.info.warnings) this.#tell(text);
+          }
         });
         if (this.#closing) return void await this.#free(host);
         this.#host = host;
@@ -640,8 +651,6 @@ class Server implements RysServer {
         : crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
       rest.seed = seed;
       if (typeof rest.n_probs === "number") rest.n_probs = Math.min(rest.n_probs, facts.nVocab);
-      if (Array.isArray(rest.stop)) rest.stop = rest.stop.filter((one) => one !== "");
-      else if (rest.stop === "") delete rest.stop;
     }
     const what = ran(named.name, named.plan, seed);
     if (isResponse) {

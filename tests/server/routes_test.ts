@@ -77,9 +77,17 @@ shared("a prompt that begins like the last one is taken from the cache", async (
 shared("stop strings end an answer and are not part of it", async (server) => {
   const { content } = await json(server, "/completion", STORY);
   const stop = content.slice(6, 10);
-  const cut = await json(server, "/completion", { ...STORY, stop: [stop, ""] });
+  const cut = await json(server, "/completion", { ...STORY, stop: [stop] });
   assertEquals([cut.content, cut.stopping_word], [content.slice(0, content.indexOf(stop)), stop]);
-  assertEquals((await json(server, "/completion", { ...STORY, stop: "" })).content, content);
+  for (const empty of ["", ["x", ""]]) {
+    const { param } = await refusal(server, 400, "/completion", { ...STORY, stop: empty });
+    assertEquals(param, "stop");
+  }
+  const messages = { ...CHAT, stop_sequences: [""] };
+  assertEquals(
+    (await refusal(server, 400, "/v1/messages", messages)).param,
+    "stop_sequences",
+  );
 });
 
 shared("answers follow a grammar and a JSON schema", async (server) => {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { ApiError } from "./api_error.ts";
 import { checkBody, checkTexts } from "./check_body.ts";
+import { EngineError } from "./client.ts";
 
 const FACTS = { nVocab: 100, nParallel: 2 };
 
@@ -53,6 +53,9 @@ Deno.test("checkBody() names the field that is wrong, and what it may be", () =>
       [{ response_fields: Array(100_000).fill("stop") }, '"response_fields"'],
       [{ lora: [{ path: "/x" }] }, '"lora" has no field "path"'],
       [{ stop: [5] }, '"stop" must be a string or a list of strings'],
+      [{ stop: ["a", ""] }, '"stop" has an empty string'],
+      [{ stop: "" }, '"stop" has an empty string'],
+      [{ stop_sequences: [""] }, '"stop_sequences" has an empty string'],
       [{ chat_parser: "x" }, '"chat_parser" is not a field of requests'],
       [{ grammar: "(".repeat(300) }, "nested deeper"],
       [{ grammar: 'root ::= ("a"{1,9999}){1,9999}' }, "repeats up to"],
@@ -63,7 +66,7 @@ Deno.test("checkBody() names the field that is wrong, and what it may be", () =>
       [{ input: [{ content: [{ type: "input_file" }] }] }, "file input is not offered"],
     ] as [Record<string, unknown>, string][]
   ) {
-    const error = assertThrows(() => checkBody(body, FACTS), ApiError);
+    const error = assertThrows(() => checkBody(body, FACTS), EngineError);
     assertEquals(error.status, 400);
     assert(error.message.includes(message), error.message);
   }
@@ -74,6 +77,6 @@ Deno.test("checkTexts() wants text or tokens", () => {
     checkTexts({ input }, FACTS);
   }
   for (const input of [5.5, {}, [{}], [null], [true], [[100]]]) {
-    assertThrows(() => checkTexts({ input }, FACTS), ApiError);
+    assertThrows(() => checkTexts({ input }, FACTS), EngineError);
   }
 });

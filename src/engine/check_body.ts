@@ -1,4 +1,5 @@
-import { ApiError } from "./api_error.ts";
+import { checkMessages } from "./check_messages.ts";
+import { refused } from "./refused.ts";
 
 /** What a body is checked against. */
 export interface BodyFacts {
@@ -67,6 +68,31 @@ const REAL = [
   "adaptive_decay",
 ];
 
+/** Fields that are true or false. */
+const YES_NO = [
+  "stream",
+  "verbose",
+  "timings_per_token",
+  "cache_prompt",
+  "return_tokens",
+  "return_progress",
+  "backend_sampling",
+  "post_sampling_probs",
+  "ignore_eos",
+  "reasoning_control",
+  "parallel_tool_calls",
+  "add_generation_prompt",
+  "add_special",
+  "parse_special",
+  "with_pieces",
+];
+
+/** Fields that are text. */
+const TEXTS = ["model", "reasoning_format", "reasoning_effort", "input_prefix", "input_suffix"];
+
+/** Fields that are objects. */
+const OBJECTS = ["stream_options", "chat_template_kwargs"];
+
 /** What upstream's handlers hand to each other in the same object; from outside it is no text but code. */
 const INTERNAL = [
   "chat_format",
@@ -130,16 +156,26 @@ const MEDIA = /^(?:input_)?(image|audio|video|file|document)(?:_url)?$/;
  *
  * @param body A request's body.
  * @param facts What it is checked against.
- * @throws {ApiError} 400, with the field and what it may be.
+ * @throws {EngineError} Status 400, with the field and what it may be.
  */
 export function checkBody(body: Body, facts: BodyFacts): void {
   for (const name of [...INTERNAL, ...PATHS]) {
     if (body[name] !== undefined && body[name] !== null) {
-      throw wrong(name, "is not a field of requests");
+      throw refused(name, "is not a field of requests");
     }
   }
   for (const [name, [min, max]] of Object.entries(WHOLE)) whole(body, name, min, max);
   for (const name of REAL) real(body, name);
+  const typed = (names: readonly string[], what: string, is: (value: unknown) => boolean) => {
+    for (const name of names) {
+      const value = body[name];
+      if (value === undefined || value === null || is(value)) continue;
+      throw refused(name, `must be ${what}, not ${show(value)}`);
+    }
+  };
+  typed(YES_NO, "true or false", (value) => typeof value === "boolean");
+  typed(TEXTS, "text", (value) => typeof value === "string");
+  typed(OBJECTS, "an object", isObject);
   if (typeof body.logprobs !== "boolean") whole(body, "logprobs", 0, INT);
   whole(body, "seed", -1, 2 ** 32 - 1);
   whole(body, "id_slot", -1, facts.nParallel - 1);
@@ -151,8 +187,9 @@ export function checkBody(body: Body, facts: BodyFacts): void {
   checkLogitBias(body.logit_bias);
   checkSamplers(body);
   checkLora(body.lora);
-  checkStop(body.stop);
+  for (const name of ["stop", "stop_sequences"]) checkStop(body[name], name);
   for (const name of ["messages", "input"]) checkParts(body[name], name);
+  checkMessages(body.messages);
   checkGrammar(body);
 }
 
@@ -171,20 +208,16 @@ export function checkTexts(body: Body, facts: BodyFacts): void {
       const isText = typeof one === "string" || typeof one === "number" || Array.isArray(one) ||
         (isObject(one) && "prompt_string" in one);
       if (!isText) {
-        throw wrong(name, `must be text, tokens, or a list of these, not ${show(one)}`);
+        throw refused(name, `must be text, tokens, or a list of these, not ${show(one)}`);
       }
     }
   }
   for (const name of ["documents", "texts"]) {
     const list = body[name];
     if (Array.isArray(list) && list.length > MAX_TEXTS) {
-      throw wrong(name, `has ${list.length} texts; ${MAX_TEXTS} is the most`);
+      throw refused(name, `has ${list.length} texts; ${MAX_TEXTS} is the most`);
     }
   }
-}
-
-function wrong(name: string, what: string): ApiError {
-  return new ApiError(400, `"${name}" ${what}`, { fields: { param: name } });
 }
 
 function isObject(value: unknown): value is Body {
@@ -200,7 +233,7 @@ function whole(body: Body, name: string, min: number, max: number, prefix = ""):
   const value = body[name];
   if (value === undefined || value === null) return;
   if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
-    throw wrong(prefix + name, `must be a whole number in ${min}..${max}, not ${show(value)}`);
+    throw refused(prefix + name, `must be a whole number in ${min}..${max}, not ${show(value)}`);
   }
 }
 
@@ -208,7 +241,7 @@ function real(body: Body, name: string): void {
   const value = body[name];
   if (value === undefined || value === null) return;
   if (typeof value !== "number" || Math.abs(value) > 1e9) {
-    throw wrong(name, `must be a number in -1e9..1e9, not ${show(value)}`);
+    throw refused(name, `must be a number in -1e9..1e9, not ${show(value)}`);
   }
 }
 
@@ -216,18 +249,18 @@ function real(body: Body, name: string): void {
 function checkTokens(body: Body, name: string, nVocab: number): void {
   const value = body[name];
   if (Array.isArray(value) && value.length > MAX_TEXTS && typeof value[0] !== "number") {
-    throw wrong(name, `has ${value.length} parts; ${MAX_TEXTS} is the most`);
+    throw refused(name, `has ${value.length} parts; ${MAX_TEXTS} is the most`);
   }
   const walk = (part: unknown, depth: number): void => {
     if (typeof part === "number") {
       if (!Number.isInteger(part) || part < 0 || part >= nVocab) {
-        throw wrong(name, `has token ${part}; tokens are whole numbers in 0..${nVocab - 1}`);
+        throw refused(name, `has token ${part}; tokens are whole numbers in 0..${nVocab - 1}`);
       }
     } else if (Array.isArray(part)) {
-      if (depth > 3) throw wrong(name, "is nested too deep");
+      if (depth > 3) throw refused(name, "is nested too deep");
       for (const inner of part) walk(inner, depth + 1);
     } else if (isObject(part)) {
-      if (part.multimodal_data !== undefined) throw wrong(name, "may have no multimodal_data");
+      if (part.multimodal_data !== undefined) throw refused(name, "may have no multimodal_data");
       walk(part.prompt_string, depth + 1);
     }
   };
@@ -239,22 +272,22 @@ function checkSamplers(body: Body): void {
   const { samplers, dry_sequence_breakers: breakers, response_fields: fields } = body;
   if (Array.isArray(samplers) || typeof samplers === "string") {
     if (samplers.length > MAX_SAMPLERS) {
-      throw wrong("samplers", `names ${samplers.length} samplers; ${MAX_SAMPLERS} is the most`);
+      throw refused("samplers", `names ${samplers.length} samplers; ${MAX_SAMPLERS} is the most`);
     }
     if (new Set(samplers).size !== samplers.length) {
-      throw wrong("samplers", "names a sampler twice");
+      throw refused("samplers", "names a sampler twice");
     }
   }
   if (Array.isArray(breakers)) {
     if (breakers.length > MAX_BREAKERS) {
-      throw wrong("dry_sequence_breakers", `has ${breakers.length}; ${MAX_BREAKERS} is the most`);
+      throw refused("dry_sequence_breakers", `has ${breakers.length}; ${MAX_BREAKERS} is the most`);
     }
     if (breakers.some((one) => typeof one === "string" && one.length > MAX_BREAKER)) {
-      throw wrong("dry_sequence_breakers", `has one of more than ${MAX_BREAKER} characters`);
+      throw refused("dry_sequence_breakers", `has one of more than ${MAX_BREAKER} characters`);
     }
   }
   if (Array.isArray(fields) && fields.length > MAX_LIST) {
-    throw wrong("response_fields", `has ${fields.length}; ${MAX_LIST} is the most`);
+    throw refused("response_fields", `has ${fields.length}; ${MAX_LIST} is the most`);
   }
 }
 
@@ -262,19 +295,19 @@ function checkLogitBias(value: unknown): void {
   const entries = Array.isArray(value) ? value : isObject(value) ? Object.entries(value) : [];
   const texts = entries.filter((one) => Array.isArray(one) && typeof one[0] === "string").length;
   if (!isObject(value) && texts > MAX_BIAS_TEXTS) {
-    throw wrong("logit_bias", `has ${texts} texts; ${MAX_BIAS_TEXTS} is the most`);
+    throw refused("logit_bias", `has ${texts} texts; ${MAX_BIAS_TEXTS} is the most`);
   }
   if (entries.length > MAX_LIST) {
-    throw wrong("logit_bias", `has ${entries.length} entries; ${MAX_LIST} is the most`);
+    throw refused("logit_bias", `has ${entries.length} entries; ${MAX_LIST} is the most`);
   }
   for (const entry of entries) {
     if (!Array.isArray(entry)) continue; // upstream leaves it out
     const [token, bias] = entry as unknown[];
     if (typeof token === "number" && !(Number.isInteger(token) && Math.abs(token) <= INT)) {
-      throw wrong("logit_bias", `has token ${token}, which is no token`);
+      throw refused("logit_bias", `has token ${token}, which is no token`);
     }
     if (typeof bias === "number" && Math.abs(bias) > 1e9) {
-      throw wrong("logit_bias", `has a bias of ${bias}; it must be in -1e9..1e9`);
+      throw refused("logit_bias", `has a bias of ${bias}; it must be in -1e9..1e9`);
     }
   }
 }
@@ -282,24 +315,25 @@ function checkLogitBias(value: unknown): void {
 function checkLora(value: unknown): void {
   if (value === undefined || value === null) return;
   if (!Array.isArray(value) || !value.every(isObject)) {
-    throw wrong("lora", `must be a list of objects with "id" and "scale"`);
+    throw refused("lora", `must be a list of objects with "id" and "scale"`);
   }
   for (const adapter of value) {
     for (const name of Object.keys(adapter)) {
-      if (name !== "id" && name !== "scale") throw wrong("lora", `has no field "${name}"`);
+      if (name !== "id" && name !== "scale") throw refused("lora", `has no field "${name}"`);
     }
     whole(adapter, "id", 0, INT, "lora.");
     real(adapter, "scale");
   }
 }
 
-function checkStop(value: unknown): void {
+function checkStop(value: unknown, name: string): void {
   if (value === undefined || value === null) return;
   const list = Array.isArray(value) ? value : [value];
   if (list.some((one) => typeof one !== "string")) {
-    throw wrong("stop", "must be a string or a list of strings");
+    throw refused(name, "must be a string or a list of strings");
   }
-  if (list.length > 256) throw wrong("stop", `has ${list.length} strings; 256 is the most`);
+  if (list.includes("")) throw refused(name, "has an empty string, which would end every answer");
+  if (list.length > 256) throw refused(name, `has ${list.length} strings; 256 is the most`);
 }
 
 /** Only text goes in: neither data nor a place where data would be fetched from. */
@@ -311,9 +345,9 @@ function checkParts(value: unknown, path: string): void {
   if (!isObject(value)) return;
   const type = MEDIA.exec(String(value.type))?.[1];
   if (type !== undefined) {
-    throw new ApiError(
-      400,
-      `${path} is of type ${show(value.type)}: ${type} input is not offered, only text`,
+    throw refused(
+      path,
+      `is of type ${show(value.type)}: ${type} input is not offered, only text`,
     );
   }
   for (const name of ["content", "output"]) {
@@ -325,28 +359,28 @@ function checkGrammar(body: Body): void {
   const { grammar } = body;
   if (typeof grammar === "string") {
     if (grammar.length > MAX_GRAMMAR) {
-      throw wrong("grammar", `has ${grammar.length} characters; ${MAX_GRAMMAR} is the most`);
+      throw refused("grammar", `has ${grammar.length} characters; ${MAX_GRAMMAR} is the most`);
     }
     const rules = grammar.split("::=").length - 1;
-    if (rules > MAX_RULES) throw wrong("grammar", `has ${rules} rules; ${MAX_RULES} is the most`);
+    if (rules > MAX_RULES) throw refused("grammar", `has ${rules} rules; ${MAX_RULES} is the most`);
     const optional = grammar.match(/[?*+]/g)?.length ?? 0;
     if (optional > MAX_RULES) {
-      throw wrong("grammar", `has ${optional} of ?, * and +; ${MAX_RULES} is the most`);
+      throw refused("grammar", `has ${optional} of ?, * and +; ${MAX_RULES} is the most`);
     }
     let open = 0;
     for (const c of grammar) {
       if (c === "(" && ++open > MAX_NESTING) {
-        throw wrong("grammar", `is nested deeper than ${MAX_NESTING} parentheses`);
+        throw refused("grammar", `is nested deeper than ${MAX_NESTING} parentheses`);
       }
       if (c === ")") open--;
     }
     const repeated = [...grammar.matchAll(/\{\s*(\d*)\s*,?\s*(\d*)\s*\}/g)]
       .reduce((n, [, a, b]) => n * Math.max(1, Number(a), Number(b)), 1);
     if (repeated > MAX_REPEATED) {
-      throw wrong("grammar", `repeats up to ${repeated} times; ${MAX_REPEATED} is the most`);
+      throw refused("grammar", `repeats up to ${repeated} times; ${MAX_REPEATED} is the most`);
     }
   } else if (grammar !== undefined && grammar !== null) {
-    throw wrong("grammar", `must be a string, not ${show(grammar)}`);
+    throw refused("grammar", `must be a string, not ${show(grammar)}`);
   }
   const format = isObject(body.response_format) ? body.response_format : {};
   const text = isObject(body.text) && isObject(body.text.format) ? body.text.format : {};
@@ -361,13 +395,13 @@ function checkGrammar(body: Body): void {
     if (schema === undefined || schema === null) continue;
     const json = JSON.stringify(schema);
     if (json.length > MAX_GRAMMAR) {
-      throw wrong(name, `has more than ${MAX_GRAMMAR} characters`);
+      throw refused(name, `has more than ${MAX_GRAMMAR} characters`);
     }
     const links = json.split('"$ref"').length - 1;
-    if (links > MAX_LINKS) throw wrong(name, `has ${links} references; ${MAX_LINKS} is the most`);
+    if (links > MAX_LINKS) throw refused(name, `has ${links} references; ${MAX_LINKS} is the most`);
     const n = repetitions(schema);
     if (n > MAX_REPEATED) {
-      throw wrong(name, `repeats up to ${n} times; ${MAX_REPEATED} is the most`);
+      throw refused(name, `repeats up to ${n} times; ${MAX_REPEATED} is the most`);
     }
   }
 }
