@@ -144,12 +144,13 @@ test("a stream says which plan ran", {}, async (server) => {
     await send(server, "/v1/responses", {
       input: "Hello",
       max_output_tokens: 3,
+      ignore_eos: true,
       model,
       stream: true,
     }),
   );
   const last = responses.at(-1);
-  assertEquals([last.type, last.response.rys.plan], ["response.completed", "26,34"]);
+  assertEquals([last.type, last.response.rys.plan], ["response.incomplete", "26,34"]);
 });
 
 test("/rys/plan says what a plan is and costs, and makes no context", ALIASES, async (server) => {
