@@ -26,7 +26,7 @@ const KEPT: [name: string, instead: string][] = [
  * @throws {ApiError} 400, with the field and what it may be.
  */
 export function checkFormats(path: string, body: Body): void {
-  const isResponse = path.endsWith("/responses");
+  const isResponse = /\/responses(?:\/input_tokens)?$/.test(path);
   const isMessage = path.startsWith("/v1/messages");
   if (!isResponse && !isMessage) return;
   for (const name of ["n", "n_cmpl"]) {
@@ -47,8 +47,54 @@ export function checkFormats(path: string, body: Body): void {
   if (body.background === true) {
     throw wrong("background", "must be false: no responses are kept here");
   }
+  if (Array.isArray(body.input)) body.input.forEach(checkItem);
   const text = objectOr(body, "text");
   checkFormat("text.format", text.format, ["text", "json_object", "json_schema"]);
+}
+
+const ROLES = ["user", "assistant", "system", "developer"];
+
+/** What an item of a type needs, beside a message and thoughts. */
+const NEEDS: Record<string, string[]> = {
+  function_call: ["call_id", "name", "arguments"],
+  function_call_output: ["call_id"],
+};
+
+/** Says of an item of a response's input what upstream calls "Cannot determine type of 'item'". */
+function checkItem(item: unknown, i: number): void {
+  const at = `input[${i}]`;
+  if (!isObject(item)) throw wrong(at, "must be an object");
+  const { type } = item;
+  if (!isGiven(type) || type === "message") {
+    if (!ROLES.includes(String(item.role))) {
+      throw wrong(`${at}.role`, `must be ${list(ROLES)}`);
+    }
+    if (typeof item.content !== "string" && !Array.isArray(item.content)) {
+      throw wrong(`${at}.content`, "must be text or a list of parts");
+    }
+    return;
+  }
+  if (type === "reasoning") return;
+  const needs = typeof type === "string" ? NEEDS[type] : undefined;
+  if (!needs) {
+    throw wrong(`${at}.type`, `must be ${list(["message", "reasoning", ...Object.keys(NEEDS)])}`);
+  }
+  for (const name of needs) {
+    if (typeof item[name] !== "string") throw wrong(`${at}.${name}`, "must be text");
+  }
+  if (
+    type === "function_call_output" && typeof item.output !== "string" &&
+    !Array.isArray(item.output)
+  ) {
+    throw wrong(`${at}.output`, "must be text or a list of parts");
+  }
+}
+
+/** `"a", "b" or "c"`. */
+function list(names: string[]): string {
+  const quoted = names.map((name) => `"${name}"`);
+  const last = quoted.pop();
+  return quoted.length === 0 ? last! : `${quoted.join(", ")} or ${last}`;
 }
 
 function objectOr(body: Body, name: string): Body {
@@ -62,7 +108,7 @@ function checkFormat(name: string, format: unknown, types: string[]): void {
   if (!isGiven(format)) return;
   if (!isObject(format)) throw wrong(name, "must be an object");
   if (!types.includes(String(format.type))) {
-    throw wrong(`${name}.type`, `must be ${types.map((type) => `"${type}"`).join(", ")}`);
+    throw wrong(`${name}.type`, `must be ${list(types)}`);
   }
   if (format.type === "json_schema" && !isObject(format.schema)) {
     throw wrong(name, `of type "json_schema" needs a schema, an object`);

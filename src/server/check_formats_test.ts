@@ -8,6 +8,16 @@ Deno.test("checkFormats() takes what can be had", () => {
   for (const format of [{ type: "text" }, { type: "json_object" }, SCHEMA, null, undefined]) {
     checkFormats("/v1/responses", { text: { format } });
   }
+  checkFormats("/v1/responses", {
+    input: [
+      { role: "user", content: "Hello" },
+      { type: "message", role: "assistant", content: [{ type: "output_text", text: "yo" }] },
+      { type: "reasoning", id: "rs_1", summary: [] },
+      { type: "function_call", call_id: "call_1", name: "add", arguments: "" },
+      { type: "function_call_output", call_id: "call_1", output: "19" },
+      { type: "function_call_output", call_id: "call_1", output: [] },
+    ],
+  });
   checkFormats("/v1/responses", { text: null, previous_response_id: null, background: false });
   checkFormats("/v1/messages", { output_config: { format: SCHEMA, effort: "low" } });
   checkFormats("/v1/messages", { output_config: null, n: 1 });
@@ -24,6 +34,20 @@ Deno.test("checkFormats() refuses the rest by name", () => {
     ["/v1/responses", { conversation: {} }, `"conversation" cannot be used`],
     ["/v1/responses", { prompt: { id: "x" } }, `"prompt" cannot be used`],
     ["/v1/responses", { background: true }, `"background" must be false`],
+    ["/v1/responses", { input: ["x"] }, `"input[0]" must be an object`],
+    ["/v1/responses", { input: [{ content: "x" }] }, `"input[0].role" must be "user"`],
+    ["/v1/responses", { input: [{ role: "user" }] }, `"input[0].content" must be text or a list`],
+    [
+      "/v1/responses",
+      { input: [{ role: "user", content: "" }, { type: "web_search_call" }] },
+      `"input[1].type" must be "message", "reasoning", "function_call" or "function_call_output"`,
+    ],
+    ["/v1/responses", { input: [{ type: "function_call" }] }, `"input[0].call_id" must be text`],
+    [
+      "/v1/responses",
+      { input: [{ type: "function_call_output", call_id: "x" }] },
+      `"input[0].output" must be text`,
+    ],
     ["/v1/responses", { n: 2 }, `"n" must be 1`],
     ["/v1/messages", { n_cmpl: 2 }, `"n_cmpl" must be 1`],
     ["/v1/messages", { output_config: 7 }, `"output_config" must be an object`],
