@@ -46,43 +46,94 @@ struct rys_answer {
 
     void add(const std::vector<common_chat_msg_diff> & diffs) {
         for (const auto & diff : diffs) {
-            const part of = part_of(diff);
-            if (of == part::none) {
-                continue;
-            }
-            if (of != open || (of == part::call && diff.tool_call_index != call)) {
-                close(false);
-                open = of;
-                call = diff.tool_call_index;
-                text.clear();
-                start(diff);
-            }
-            const std::string & piece = of == part::reasoning ? diff.reasoning_content_delta
-                                      : of == part::text      ? diff.content_delta
-                                                              : diff.tool_call_delta.arguments;
-            if (!piece.empty()) {
-                text += piece;
-                delta(piece);
+            switch (part_of(diff)) {
+                case part::reasoning:
+                    begin_part(part::reasoning);
+                    write(diff.reasoning_content_delta);
+                    break;
+                case part::text:
+                    begin_part(part::text);
+                    write(diff.content_delta);
+                    break;
+                case part::call:
+                    add_call(diff.tool_call_index, diff.tool_call_delta);
+                    break;
+                case part::none:
+                    break;
             }
         }
     }
 
     void close(bool is_cut) {
-        if (open == part::none) {
-            return;
+        begin_call();
+        if (open != part::none) {
+            stop(is_cut);
+            open = part::none;
         }
-        stop(is_cut);
-        open = part::none;
     }
 
   protected:
     part        open = part::none;
-    size_t      call = std::string::npos; // its index among the calls of tools
-    std::string text;                     // of what is open
+    std::string text; // of what is open
 
-    virtual void start(const common_chat_msg_diff & diff) = 0;
+    common_chat_tool_call call;                           // the last one
+    size_t                call_index = std::string::npos; // among the calls of tools
+
+    virtual void start() = 0;
     virtual void delta(const std::string & piece) = 0;
     virtual void stop(bool is_cut) = 0;
+
+  private:
+    bool is_held = false; // the call is not open yet: its name may grow until its arguments begin
+
+    void begin_part(part of) {
+        begin_call();
+        if (open != of) {
+            restart(of);
+        }
+    }
+
+    void begin_call() {
+        if (is_held) {
+            is_held = false;
+            restart(part::call);
+        }
+    }
+
+    void restart(part of) {
+        if (open != part::none) {
+            stop(false);
+        }
+        open = of;
+        text.clear();
+        start();
+    }
+
+    void write(const std::string & piece) {
+        if (!piece.empty()) {
+            text += piece;
+            delta(piece);
+        }
+    }
+
+    void add_call(size_t index, const common_chat_tool_call & piece) {
+        if (index != call_index) {
+            begin_call();
+            call       = {};
+            call_index = index;
+            is_held    = true;
+        }
+        if (is_held) {
+            call.id   = piece.id.empty()   ? call.id   : piece.id;
+            call.name = piece.name.empty() ? call.name : piece.name;
+        }
+        if (is_held && !piece.arguments.empty()) {
+            begin_call();
+        }
+        if (open == part::call) {
+            write(piece.arguments);
+        }
+    }
 };
 
 // https://platform.openai.com/docs/api-reference/responses-streaming
@@ -126,7 +177,7 @@ struct rys_response : rys_answer {
     }
 
   protected:
-    void start(const common_chat_msg_diff & diff) override {
+    void start() override {
         item = json {{"id", id()}, {"type", ""}, {"status", "in_progress"}};
         switch (open) {
             case part::reasoning:
@@ -142,8 +193,8 @@ struct rys_response : rys_answer {
                 break;
             default:
                 item["type"]      = "function_call";
-                item["call_id"]   = "call_" + diff.tool_call_delta.id;
-                item["name"]      = diff.tool_call_delta.name;
+                item["call_id"]   = "call_" + call.id;
+                item["name"]      = call.name;
                 item["arguments"] = "";
                 break;
         }
@@ -262,7 +313,7 @@ struct rys_message : rys_answer {
     }
 
   protected:
-    void start(const common_chat_msg_diff & diff) override {
+    void start() override {
         json block;
         switch (open) {
             case part::reasoning:
@@ -274,8 +325,8 @@ struct rys_message : rys_answer {
             default:
                 block = json {
                     {"type",  "tool_use"},
-                    {"id",    diff.tool_call_delta.id},
-                    {"name",  diff.tool_call_delta.name},
+                    {"id",    call.id},
+                    {"name",  call.name},
                     {"input", json::object()},
                 };
                 break;
