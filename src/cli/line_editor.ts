@@ -75,6 +75,9 @@ class PlainLines implements LineSource {
 /**
  * Lines that are edited in a terminal. From the beginning the terminal keeps what is typed, without showing it, so that
  * nothing is lost while no line is read, Ctrl-D least of all; Ctrl-C is a signal except while a line is edited.
+ *
+ * (`node:readline` was tried: it sends each line of a pasted text on its own, with what is left of the marks around it, and
+ * keeps the line after Ctrl-C.)
  */
 class LineEditor implements LineSource {
   readonly #shell: Shell;

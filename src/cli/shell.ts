@@ -1,3 +1,4 @@
+import { styleText } from "node:util";
 import { environment } from "./environment.ts";
 import { OutputClosed } from "./errors.ts";
 
@@ -49,15 +50,15 @@ export interface Styles {
  * @param on Whether the stream shows colours.
  */
 export function styles(on: boolean): Styles {
-  const wrap = (open: number, close: number) => (text: string) =>
-    on && text !== "" ? `\x1b[${open}m${text}\x1b[${close}m` : text;
+  const style = (format: keyof Styles) => (text: string) =>
+    on && text !== "" ? styleText(format, text, { validateStream: false }) : text;
   return {
-    bold: wrap(1, 22),
-    dim: wrap(2, 22),
-    red: wrap(31, 39),
-    yellow: wrap(33, 39),
-    green: wrap(32, 39),
-    cyan: wrap(36, 39),
+    bold: style("bold"),
+    dim: style("dim"),
+    red: style("red"),
+    yellow: style("yellow"),
+    green: style("green"),
+    cyan: style("cyan"),
   };
 }
 

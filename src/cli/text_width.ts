@@ -1,34 +1,6 @@
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+import { unicodeWidth } from "@std/cli/unicode-width";
 
-/** Ranges of characters that take two columns in a terminal. */
-const WIDE: readonly (readonly [first: number, last: number])[] = [
-  [0x1100, 0x115f],
-  [0x231a, 0x231b],
-  [0x23e9, 0x23ec],
-  [0x25fd, 0x25fe],
-  [0x2614, 0x2615],
-  [0x2e80, 0x303e],
-  [0x3041, 0x33ff],
-  [0x3400, 0x4dbf],
-  [0x4e00, 0x9fff],
-  [0xa000, 0xa4cf],
-  [0xa960, 0xa97f],
-  [0xac00, 0xd7a3],
-  [0xf900, 0xfaff],
-  [0xfe30, 0xfe6f],
-  [0xff00, 0xff60],
-  [0xffe0, 0xffe6],
-  [0x1f004, 0x1f004],
-  [0x1f0cf, 0x1f0cf],
-  [0x1f18e, 0x1f19a],
-  [0x1f1e6, 0x1f1ff],
-  [0x1f200, 0x1f64f],
-  [0x1f680, 0x1f6ff],
-  [0x1f7e0, 0x1f7eb],
-  [0x1f900, 0x1f9ff],
-  [0x1fa70, 0x1faff],
-  [0x20000, 0x3fffd],
-];
+const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
 /**
  * Text in the pieces that a reader sees as one character each.
@@ -45,9 +17,7 @@ export function graphemes(text: string): string[] {
  * @param grapheme The piece of text.
  */
 export function columns(grapheme: string): number {
-  const point = grapheme.codePointAt(0) ?? 0;
-  if (point < 0x300) return 1;
   if (grapheme.includes("\ufe0f")) return 2; // shown as an emoji
-  if (/^[\p{Mn}\p{Me}\p{Cf}]+$/u.test(grapheme)) return 0;
-  return WIDE.some(([first, last]) => point >= first && point <= last) ? 2 : 1;
+  // Several code points that are drawn as one, such as a family, take no more than one of them does.
+  return Math.min(2, unicodeWidth(grapheme));
 }

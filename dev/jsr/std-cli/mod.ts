@@ -5,3 +5,4 @@
  */
 
 export * from "./parse_args.ts";
+export * from "./unicode_width.ts";
