@@ -51,17 +51,31 @@ export async function textOrFile(
 }
 
 /**
+ * The grammar or the schema that answers follow.
+ *
+ * @param flags The command line.
+ * @throws {UsageError} If both are given, or the schema is not a JSON object.
+ */
+export async function grammarOf(
+  flags: Flags,
+): Promise<{ grammar: string | undefined; schema: Record<string, unknown> | undefined }> {
+  const grammar = await textOrFile(flags, "grammar", "grammarFile");
+  const text = await textOrFile(flags, "jsonSchema", "jsonSchemaFile");
+  if (grammar !== undefined && text !== undefined) {
+    throw new UsageError("a grammar and a JSON schema exclude each other");
+  }
+  const name = flags.name(flags.has("jsonSchema") ? "jsonSchema" : "jsonSchemaFile");
+  return { grammar, schema: text === undefined ? undefined : jsonObject(name, text) };
+}
+
+/**
  * What a command line says of length, sampling and stops.
  *
  * @param flags The command line.
  * @throws {UsageError} If the grammar and the schema are both given, or the schema is no JSON.
  */
 export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
-  const grammar = await textOrFile(flags, "grammar", "grammarFile");
-  const schema = await textOrFile(flags, "jsonSchema", "jsonSchemaFile");
-  if (grammar !== undefined && schema !== undefined) {
-    throw new UsageError("a grammar and a JSON schema exclude each other");
-  }
+  const { grammar, schema } = await grammarOf(flags);
   const stop = flags.all("stop").map((text) => flags.off("escape") ? text : unescapeText(text));
   if (stop.includes("")) throw new UsageError(`${flags.name("stop")} must not be empty`);
   const { maxTokens, topK, ...values } = flags.values("generate");
@@ -72,21 +86,25 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
     topK: topK === undefined ? undefined : Math.max(0, topK), // -1 keeps all, as 0 does
     stop: stop.length > 0 ? stop : undefined,
     grammar,
-    jsonSchema: schema === undefined ? undefined : parseSchema(flags, schema),
+    jsonSchema: schema,
   };
 }
 
-function parseSchema(flags: Flags, text: string): Record<string, unknown> {
-  const name = flags.has("jsonSchema") ? flags.name("jsonSchema") : flags.name("jsonSchemaFile");
-  let schema: unknown;
+/**
+ * What a text of the command line says as JSON, which must be an object.
+ *
+ * @param name The flag, for messages.
+ * @param text The text.
+ * @throws {UsageError} If it is none.
+ */
+export function jsonObject(name: string, text: string): Record<string, unknown> {
+  let value: unknown;
   try {
-    schema = JSON.parse(text);
+    value = JSON.parse(text);
   } catch (error) {
     throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
   }
-  if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) {
-    return { ...schema };
-  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
   throw new UsageError(`${name} must be a JSON object`);
 }
 

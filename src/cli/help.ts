@@ -101,10 +101,10 @@ export function commandHelp(command: CommandName): string {
     const own = flags.filter((flag) => flag.group === group);
     return own.length === 0 ? "" : `\n${group}:\n${own.map(flagHelp).join("")}`;
   }).join("");
-  const ignored = flagsOf(command).find((flag) => flag.help === "");
-  const also = ignored === undefined
+  const without = flagsOf(command).filter((flag) => flag.help === "").flatMap(namesOf);
+  const also = without.length === 0
     ? ""
-    : `\n${wrap(`Accepted and without effect here: ${ignored.names.join(" ")}`, "")}`;
+    : `\n${wrap(`Accepted and without effect here: ${without.join(" ")}`, "")}`;
   return `Usage: ${PROGRAM} ${command} ${usage}\n\n${wrap(text, "")}${groups}${also}`;
 }
 
@@ -115,7 +115,7 @@ function flagHelp(flag: Flag): string {
     ? ` ${flag.value}`
     : ` [${flag.value}]`;
   const head = `  ${namesOf(flag).join(", ")}${value}`;
-  const env = flag.env === undefined ? "" : ` (env: ${flag.env})`;
+  const env = flag.env === undefined ? "" : ` (env: ${[flag.env].flat().join(", ")})`;
   const holds = flag.default === undefined ? "" : ` (default: ${flag.default})`;
   const help = wrap(flag.help + holds + env, " ".repeat(34));
   return head.length <= 32 ? head.padEnd(34) + help.trimStart() : `${head}\n${help}`;

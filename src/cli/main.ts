@@ -55,6 +55,7 @@ async function command(args: readonly string[], shell: Shell): Promise<number> {
   shell.verbose = flags.on("verbose");
   shell.quiet = flags.on("quiet");
   for (const warning of flags.warnings) shell.warn(warning);
+  if (flags.inert.length > 0) shell.note(`without effect here: ${flags.inert.join(", ")}`);
   if (flags.on("help")) {
     const { commandHelp, generalHelp } = await import("./help.ts");
     const named = args.includes(flags.command) && flags.command !== "help";

@@ -1,5 +1,6 @@
+import { llamaArgs } from "../options/llama_args.ts";
 import type { Scope } from "../options/option.ts";
-import { listed, parseValue, textsOf } from "../options/parse_value.ts";
+import { listed, parseValue, textsOf, variableOf } from "../options/parse_value.ts";
 import { optionById, optionsOf, type Values } from "../options/table.ts";
 import { asUsage, UsageError } from "./errors.ts";
 import {
@@ -28,20 +29,24 @@ interface Origin {
 /** A command line, taken apart and checked. */
 export class Flags {
   readonly #given: ReadonlyMap<string, Origin>;
+  readonly #inert: string[];
 
   /**
    * @param command The command; `run` if none was named.
    * @param topics What follows `help`.
    * @param warnings What was odd but is no error.
    * @param given For each id given, its values and the name that gave them.
+   * @param inert Flags that were given and have no effect here.
    */
   constructor(
     readonly command: CommandName,
     readonly topics: readonly string[],
     readonly warnings: readonly string[],
     given: ReadonlyMap<string, Origin>,
+    inert: string[],
   ) {
     this.#given = given;
+    this.#inert = inert;
   }
 
   /** Whether a flag was given, here or by its environment variable. */
@@ -94,6 +99,23 @@ export class Flags {
     ) as Values<S>;
   }
 
+  /**
+   * llama-server's arguments for flags that it is given as they are.
+   *
+   * @param which Chooses among the flags.
+   */
+  llamaArgs(which: (flag: Flag) => boolean): string[] {
+    return flagsOf(this.command).filter(which).flatMap((flag) => {
+      const values = this.#given.get(flag.id)?.values ?? [];
+      return (flag.repeats ? values : values.slice(-1)).flatMap((value) => llamaArgs(flag, value));
+    });
+  }
+
+  /** Flags that were given and have no effect here. */
+  get inert(): string[] {
+    return this.#inert;
+  }
+
   #value(id: FlagId): boolean | number | string | undefined {
     return this.#given.get(id)?.values.at(-1);
   }
@@ -101,6 +123,22 @@ export class Flags {
 
 /** Flags of llama.cpp that ask for what this version does not have, and what to say of them. */
 const ABSENT: readonly { names: readonly string[]; why: string }[] = [
+  {
+    names: ["--draft", "--draft-n", "--draft-max", "--draft-min", "--draft-n-min"],
+    why: "llama.cpp has it no more; use --spec-draft-n-max or --spec-draft-n-min",
+  },
+  {
+    names: [
+      ...["-mm", "--mmproj", "-mmu", "--mmproj-url", "--image", "--audio", "--video"],
+      ...["--image-min-tokens", "--image-max-tokens"],
+    ],
+    why: "images and sound are not offered in this version, only text",
+  },
+  {
+    names: ["--models-dir", "--models-preset", "--models-autoload", "--no-models-autoload"],
+    why:
+      "a server has one model in this version, and a name for each plan: -m FILE, --alias NAME=SPEC",
+  },
   {
     names: ["--path", "--media-path", "--slot-save-path", "--ssl-key-file", "--ssl-cert-file"],
     why: "the server gives out no files and keeps none; a proxy before it speaks TLS",
@@ -142,7 +180,9 @@ export function parseFlags(
   args: readonly string[],
   env: (name: string) => string | undefined = () => undefined,
 ): Flags {
-  const { command, topics, given } = walk(args);
+  const { command: named, topics, given } = walk(args);
+  const command = named === "run" && talks(given) ? "chat" : named;
+  const inert = new Set<string>();
   const warnings: string[] = [];
   const found = new Map<string, Origin>();
   const add = (flag: Flag, name: string, text: string) => {
@@ -158,19 +198,30 @@ export function parseFlags(
         `${written} is no flag of "${command}"; it belongs to: ${others} (see "help ${command}")`,
       );
     }
+    if (flag.inert) {
+      inert.add(written);
+      continue;
+    }
     add(flag, written, value ?? (flag.off?.includes(name) ? "off" : "on"));
     if (value !== undefined && !flag.repeats && found.get(flag.id)!.texts.length === 2) {
       warnings.push(`${written} is given more than once; only the last value counts`);
     }
   }
   for (const flag of flagsOf(command)) {
-    if (flag.env === undefined || found.has(flag.id)) continue;
-    const text = env(flag.env);
-    if (text === undefined || text === "") continue;
+    if (found.has(flag.id)) continue;
+    const { name, text = "" } = variableOf(flag, env) ?? {};
+    if (name === undefined || text === "") continue;
     const texts = flag.envSeparator === undefined ? [text] : text.split(flag.envSeparator);
-    for (const one of texts) add(flag, flag.env, one);
+    for (const one of texts) add(flag, name, one);
   }
-  return new Flags(command, topics, warnings, found);
+  return new Flags(command, topics, warnings, found, [...inert]);
+}
+
+/** Whether a command line asks for a conversation, as llama-cli's do. */
+function talks(given: readonly Given[]): boolean {
+  const flag = optionById("conversation");
+  const last = given.findLast(({ name }) => namesOf(flag).includes(name));
+  return last !== undefined && flag.names.includes(last.name);
 }
 
 function walk(
@@ -215,9 +266,15 @@ function walk(
       if (taken) i++;
       given.push({ written, name, value: taken ? next : flag.bare, bare: !taken });
     } else {
-      const next = args[++i];
-      if (next === undefined) throw new UsageError(`${written} needs a value: ${flag.value}`);
-      given.push({ written, name, value: next });
+      const { takes = 1 } = flag;
+      const values = args.slice(i + 1, i + 1 + takes);
+      if (values.length < takes) {
+        throw new UsageError(
+          `${written} needs ${takes > 1 ? `${takes} values` : "a value"}: ${flag.value}`,
+        );
+      }
+      i += takes;
+      given.push({ written, name, value: values.join(" ") });
     }
   }
   return { command: command ?? "run", topics, given };

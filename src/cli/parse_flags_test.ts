@@ -142,3 +142,80 @@ Deno.test("parseFlags() keeps the topics of help", () => {
   assertEquals(flags.command, "help");
   assertEquals(flags.topics, ["plan"]);
 });
+
+Deno.test("parseFlags() reads words that stand for others, and keeps what was written", () => {
+  assertEquals(parseFlags(["-fa", "1"]).text("flashAttention"), "on");
+  assertEquals(parseFlags(["-fa", "enabled"]).written("flashAttention"), "enabled");
+  assertEquals(parseFlags(["--spec-type", "ngram"]).text("specType"), "ngram-simple");
+  assertEquals(parseFlags(["serve", "--max-body", "2"]).number("maxBodyBytes"), 2 << 20);
+});
+
+Deno.test("parseFlags() switches off what can be off", () => {
+  const off = parseFlags(["--context-shift", "--no-context-shift"]);
+  assertEquals([off.on("contextShift"), off.off("contextShift")], [false, true]);
+  const none = parseFlags([]);
+  assertEquals([none.on("contextShift"), none.off("contextShift")], [false, false]);
+  const env = (name: string) => name === "LLAMA_ARG_NO_CONTEXT_SHIFT" ? "" : undefined;
+  assertEquals(parseFlags([], env).off("contextShift"), true);
+  assertEquals(parseFlags([], env).name("contextShift"), "LLAMA_ARG_NO_CONTEXT_SHIFT");
+});
+
+Deno.test("parseFlags() hands flags on as llama-server's arguments, in the table's order", () => {
+  const flags = parseFlags([
+    ...[
+      "--xtc-probability",
+      "0.5",
+      "-l",
+      "1+2",
+      "-l",
+      "3-4",
+      "--no-kv-offload",
+      "--typical",
+      "1e-3",
+    ],
+  ]);
+  assertEquals(flags.llamaArgs((flag) => flag.of === undefined), [
+    ...["--no-kv-offload", "--typical", "0.001", "--xtc-probability", "0.5"],
+    ...["--logit-bias", "1+2", "--logit-bias", "3-4"],
+  ]);
+});
+
+Deno.test("parseFlags() takes two values where a flag has two", () => {
+  const flags = parseFlags(["--control-vector-layer-range", "3", "9", "-n", "4"]);
+  assertEquals([flags.text("controlVectorRange"), flags.number("maxTokens")], ["3 9", 4]);
+  refuses(["--control-vector-layer-range", "3"], "needs 2 values: FIRST LAST");
+});
+
+Deno.test("parseFlags() knows what has no effect, with a value and without", () => {
+  const flags = parseFlags(["serve", "--mlock", "-ts", "1,2", "--numa=distribute", "--mlock"]);
+  assertEquals(flags.inert, ["--mlock", "-ts", "--numa"]);
+  assertEquals(parseFlags(["--no-warmup"]).inert, []);
+});
+
+Deno.test("parseFlags() makes a chat of -cnv", () => {
+  assertEquals(parseFlags(["-m", "x", "-cnv"]).command, "chat");
+  assertEquals(parseFlags(["-cnv", "-no-cnv"]).command, "run");
+  assertEquals(parseFlags(["chat", "-cnv"]).command, "chat");
+  refuses(["-cnv", "--json"], '--json is no flag of "chat"');
+});
+
+Deno.test("parseFlags() suggests nothing for letters that nothing is like", () => {
+  for (const flag of ["-x", "-k", "-q", "-zz"]) {
+    const { message } = assertThrows(() => parseFlags([flag]), UsageError);
+    assertEquals(message.includes("did you mean"), false, message);
+  }
+  refuses(["-T"], "did you mean -t?");
+  refuses(["--n", "4"], "did you mean -n?");
+  refuses(["-temp", "4"], "did you mean --temp?");
+});
+
+Deno.test("parseFlags() checks the form of what llama.cpp would take wrongly", () => {
+  refuses(["-l", "15043"], "-l must be TOKEN+BIAS");
+  refuses(["--override-kv", "a=b"], "--override-kv must be KEY=TYPE:VALUE");
+  refuses(["--samplers", "top_k;nope"], '"nope" is not one of penalties');
+  refuses(["--samplers", ""], "--samplers");
+  refuses(["--sampler-seq", "kz"], '"z" is not one of');
+  refuses(["--mirostat", "3"], "in 0..2");
+  refuses(["--draft-max", "4"], "--spec-draft-n-max");
+  refuses(["--mmproj", "x"], "images and sound");
+});

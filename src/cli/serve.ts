@@ -1,15 +1,14 @@
 import { DEFAULT_PARALLEL } from "../engine/context_options.ts";
 import type { PlanInput } from "../engine/mod.ts";
-import { llamaArgs } from "../options/llama_args.ts";
-import { optionsOf } from "../options/table.ts";
-import { parseAliases } from "../server/from_environment.ts";
+import { parseNames } from "../server/from_environment.ts";
 import { ranks } from "../server/model_host.ts";
 import { serve as listen, type ServeOptions } from "../server/mod.ts";
 import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../server/options.ts";
 import { environment } from "./environment.ts";
 import { asUsage, Failure, UsageError } from "./errors.ts";
-import type { FlagId } from "./flags.ts";
+import { grammarOf } from "./generate_flags.ts";
 import { gpuLine, gpuOptions, missedLayers } from "./gpu_flags.ts";
+import { loadArgs, logOptions } from "./load_flags.ts";
 import { costOf, demoModel, readModelFile } from "./model_file.ts";
 import type { Flags } from "./parse_flags.ts";
 import { planInputOrNone } from "./plan_input.ts";
@@ -30,12 +29,15 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   const path = flags.text("model") ?? demoModel();
   if (path === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
   const spec = await planInputOrNone(flags.name("repeatLayers"), flags.text("repeatLayers"));
-  const named = asUsage(flags.name("aliases"), () => parseAliases(flags.all("aliases")));
+  const { modelName, aliases: named } = asUsage(
+    flags.name("aliases"),
+    () => parseNames(flags.all("aliases")),
+  );
   const aliases: Record<string, PlanInput | undefined> = Object.create(null);
   for (const [name, text] of Object.entries(named)) {
     aliases[name] = await planInputOrNone(`${flags.name("aliases")} ${name}`, text);
   }
-  const options = await serveOptions(flags, shell, path, spec, aliases);
+  const options = { ...await serveOptions(flags, shell, path, spec, aliases), modelName };
   asUsage("", () => serverOptions(options));
   const queue = flags.on("runpodQueue") ? await import("../server/queue/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
@@ -115,12 +117,12 @@ async function serveOptions(
 ): Promise<ServeOptions> {
   const { nCtx: _nCtx, nParallel: _nParallel, ...context } = await contextOptions(flags, 0);
   // What requests may say themselves are llama-server's own flags, which make its defaults.
-  const sampling = optionsOf("generate").flatMap((row) =>
-    llamaArgs(row, flags.written(row.id as FlagId))
-  );
-  const verbosity = flags.number("verbosity") ?? (shell.verbose ? 5 : undefined);
+  const sampling = flags.llamaArgs((flag) => flag.of?.includes("generate") === true);
+  const { grammar, schema } = await grammarOf(flags);
+  if (grammar !== undefined) sampling.push("--grammar", grammar);
+  if (schema !== undefined) sampling.push("--json-schema", JSON.stringify(schema));
   const maxBody = flags.number("maxBodyBytes");
-  const origins = flags.all("cors");
+  const origins = flags.all("cors").flatMap((list) => list.split(",")).map((one) => one.trim());
   const gpu = gpuOptions(flags);
   const options: ServeOptions = {
     ...flags.values("server"),
@@ -134,12 +136,7 @@ async function serveOptions(
       ...context,
       args: [...context.args ?? [], ...sampling],
     },
-    load: {
-      ...gpu,
-      ...verbosity === undefined
-        ? {}
-        : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) },
-    },
+    load: { ...gpu, ...logOptions(flags, shell), ...loadArgs(flags) },
     pooling: mustRank(flags) ? undefined : flags.text("pooling") as ServeOptions["pooling"],
     apiKeys: await apiKeys(flags),
     cors: origins.includes("*") ? true : origins,

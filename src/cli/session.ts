@@ -8,9 +8,10 @@ import {
 import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
 import { chatTemplateArgs } from "./chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
-import { textOrFile } from "./generate_flags.ts";
+import { jsonObject, textOrFile } from "./generate_flags.ts";
 import type { FlagId } from "./flags.ts";
 import { gpuLine, type GpuOptions, gpuOptions, missedLayers } from "./gpu_flags.ts";
+import { loadArgs, logOptions } from "./load_flags.ts";
 import { contextSize, costOf, type ModelFile, modelPath, readModelFile } from "./model_file.ts";
 import type { Flags } from "./parse_flags.ts";
 import { alignLines, planLines } from "./plan_text.ts";
@@ -96,15 +97,13 @@ export async function openModel(
   const path = modelPath(flags);
   const start = performance.now();
   const progress = progressLine(shell);
-  const verbosity = flags.number("verbosity") ?? (shell.verbose ? 5 : undefined);
   // The header is checked while the engine starts.
   const loading = loadModel(path, {
     ...gpu,
     signal: shell.signal,
     onProgress: progress.show,
-    ...(verbosity === undefined
-      ? {}
-      : { verbosity, onLog: (_level, line) => shell.err(`${line}\n`) }),
+    ...logOptions(flags, shell),
+    ...loadArgs(flags),
   });
   loading.catch(() => {});
   try {
@@ -166,9 +165,15 @@ export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<C
     );
   }
   const chatTemplate = await textOrFile(flags, "chatTemplate", "chatTemplateFile");
-  const args = flags.has("chatTemplate")
-    ? chatTemplateArgs(flags.name("chatTemplate"), chatTemplate ?? "")
-    : [];
+  if (flags.has("chatTemplateKwargs")) {
+    jsonObject(flags.name("chatTemplateKwargs"), flags.text("chatTemplateKwargs")!);
+  }
+  const args = [
+    ...flags.has("chatTemplate")
+      ? chatTemplateArgs(flags.name("chatTemplate"), chatTemplate ?? "")
+      : [],
+    ...flags.llamaArgs((flag) => flag.of === undefined && !flag.atLoad),
+  ];
   return {
     ...values,
     nCtx: contextSize(flags, nCtxTrain),
@@ -176,7 +181,8 @@ export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<C
     threads: threads !== undefined && threads > 0 ? threads : undefined,
     chatTemplate,
     speculative: speculative(flags),
-    lora: loraAdapters(flags),
+    lora: scaledFiles(flags, "lora", "loraScaled"),
+    ...controlVectors(flags),
     ...(args.length > 0 ? { args } : {}),
   };
 }
@@ -186,12 +192,10 @@ function speculative(flags: Flags): ContextOptions["speculative"] {
   const name = flags.text("specType") ?? (model === undefined ? "none" : "draft-simple");
   const nMax = flags.number("specDraftNMax");
   if (name === "none") {
-    if (model !== undefined || nMax !== undefined) {
-      throw new UsageError(
-        `${
-          flags.name(model === undefined ? "specDraftNMax" : "modelDraft")
-        } needs a --spec-type other than none`,
-      );
+    const given = (["modelDraft", "specDraftNMax", "specDraftNMin", "specDraftPMin"] as const)
+      .find((id) => flags.has(id));
+    if (given !== undefined) {
+      throw new UsageError(`${flags.name(given)} needs a --spec-type other than none`);
     }
     return undefined;
   }
@@ -210,21 +214,38 @@ function speculative(flags: Flags): ContextOptions["speculative"] {
   };
 }
 
-function loraAdapters(flags: Flags): ContextOptions["lora"] {
+function scaledFiles(flags: Flags, plain: FlagId, scaled: FlagId): ContextOptions["lora"] {
   const list = (id: FlagId) => (flags.text(id) ?? "").split(",").filter((part) => part !== "");
-  const adapters = [
-    ...list("lora").map((path) => ({ path })),
-    ...list("loraScaled").map((part) => {
+  const files = [
+    ...list(plain).map((path) => ({ path })),
+    ...list(scaled).map((part) => {
       const colon = part.lastIndexOf(":");
       const scale = Number(part.slice(colon + 1));
       if (colon < 1 || part.length === colon + 1 || !Number.isFinite(scale)) {
-        throw new UsageError(`--lora-scaled wants FILE:SCALE, not ${JSON.stringify(part)}`);
+        throw new UsageError(`${flags.name(scaled)} wants FILE:SCALE, not ${JSON.stringify(part)}`);
       }
       return { path: part.slice(0, colon), scale };
     }),
   ];
-  for (const { path } of adapters) checkFile(path);
-  return adapters.length > 0 ? adapters : undefined;
+  for (const { path } of files) checkFile(path);
+  return files.length > 0 ? files : undefined;
+}
+
+function controlVectors(
+  flags: Flags,
+): Pick<ContextOptions, "controlVectors" | "controlVectorRange"> {
+  const vectors = scaledFiles(flags, "controlVector", "controlVectorScaled");
+  const range = flags.text("controlVectorRange");
+  if (range === undefined) return vectors === undefined ? {} : { controlVectors: vectors };
+  const name = flags.name("controlVectorRange");
+  const [first, last] = range.split(" ").map(Number) as [number, number];
+  if (!(Number.isInteger(first) && Number.isInteger(last) && 1 <= first && first <= last)) {
+    throw new UsageError(
+      `${name} must be two layers, the first being 1, not ${JSON.stringify(range)}`,
+    );
+  }
+  if (vectors === undefined) throw new UsageError(`${name} needs a --control-vector`);
+  return { controlVectors: vectors, controlVectorRange: [first, last] };
 }
 
 function checkFile(path: string): void {
@@ -235,7 +256,10 @@ function checkFile(path: string): void {
   }
 }
 
-/** How far loading is, on a terminal and where it takes long. */
+/**
+ * How far loading is, on a terminal and where it takes long. (The progress bar of `@std/cli` is not stable there yet, counts
+ * bytes, and leaves its line behind.)
+ */
 function progressLine(shell: Shell): { show(fraction: number): void; clear(): void } {
   let due = performance.now() + 500;
   const isShown = Deno.stderr.isTerminal() && !shell.quiet && !shell.verbose;

@@ -12,10 +12,14 @@
  */
 export function suggest(wrong: string, names: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let least = Math.max(1, Math.floor(wrong.replace(/^-+/, "").length / 3)) + 0.5;
+  const plain = (text: string) => text.replace(/^-+/, "");
+  const { length } = plain(wrong);
+  // Of one letter or two any other is near; only the same ones are meant.
+  let least = length < 3 ? 0.6 : Math.max(1, Math.floor(length / 3)) + 0.5;
   for (const name of names) {
-    if (Math.abs(name.length - wrong.length) > least) continue;
-    const d = distance(wrong, name);
+    if (Math.abs(plain(name).length - length) > least) continue;
+    // How many dashes there are matters less than any letter.
+    const d = distance(plain(wrong), plain(name)) + (wrong === name ? 0 : 0.01);
     if (d < least) [best, least] = [name, d];
   }
   if (best !== undefined) return best;

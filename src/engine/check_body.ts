@@ -70,6 +70,7 @@ const REAL = [
 
 /** Fields that are true or false. */
 const YES_NO = [
+  "parse_tool_calls",
   "stream",
   "verbose",
   "timings_per_token",
@@ -88,7 +89,14 @@ const YES_NO = [
 ];
 
 /** Fields that are text. */
-const TEXTS = ["model", "reasoning_format", "reasoning_effort", "input_prefix", "input_suffix"];
+const TEXTS = [
+  "generation_prompt",
+  "model",
+  "reasoning_format",
+  "reasoning_effort",
+  "input_prefix",
+  "input_suffix",
+];
 
 /** Fields that are objects. */
 const OBJECTS = ["stream_options", "chat_template_kwargs"];
@@ -97,13 +105,11 @@ const OBJECTS = ["stream_options", "chat_template_kwargs"];
 const INTERNAL = [
   "chat_format",
   "chat_parser",
-  "generation_prompt",
   "grammar_type",
   "grammar_lazy",
   "grammar_triggers",
   "preserved_tokens",
   "message_delimiters",
-  "parse_tool_calls",
   "reasoning_budget_start_tag",
   "reasoning_budget_end_tag",
   "reasoning_budget_end_tags",

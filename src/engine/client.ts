@@ -457,7 +457,7 @@ export class EngineClient {
       case EventKind.Done:
         return pending.resolve({ handle: aux, text: text() });
       case EventKind.Error:
-        return pending.reject(new EngineError(this.#withPaths(text())));
+        return pending.reject(new EngineError(ofArgument(this.#withPaths(text()))));
     }
   }
 
@@ -489,4 +489,11 @@ async function buildId(dist: URL): Promise<string> {
   if (build) return build.id;
   if (build === undefined) what = `${place} is damaged`;
   throw new EngineError(`Cannot start the engine: ${what}; run "deno task build" once`);
+}
+
+/** What llama.cpp says of an argument, without its usage. */
+function ofArgument(message: string): string {
+  const [, flag, what] =
+    /error while handling argument "([^"]+)": ([^]*?)\s*\busage:/.exec(message) ?? [];
+  return flag === undefined ? message : `${flag}: ${what}`;
 }

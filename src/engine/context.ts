@@ -162,7 +162,13 @@ export class Context implements AsyncDisposable {
    * ```
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
-    const request = requestBody(prompt, options, this.model.info.nVocab, this.info.nParallel);
+    const request = requestBody(
+      prompt,
+      options,
+      this.model.info.nVocab,
+      this.info.nParallel,
+      this.info.nCtx,
+    );
     return new Generation(() => {
       this.#check();
       checkBody(request.body, {

@@ -51,6 +51,10 @@ export interface ContextOptions {
   speculative?: SpeculativeOptions | undefined;
   /** LoRA adapters: paths, with a scale each. They reach every pass of a layer. */
   lora?: { path: string; scale?: number }[] | undefined;
+  /** Control vectors: paths, with a scale each. They steer the layers they name in every pass. */
+  controlVectors?: { path: string; scale?: number }[] | undefined;
+  /** First and last layer that control vectors are applied to, the model's first being 1. Default: all. */
+  controlVectorRange?: [first: number, last: number] | undefined;
   /** Drop the oldest tokens instead of stopping when the context is full. Default false. */
   contextShift?: boolean | undefined;
   /** MiB of RAM for prompts of other conversations. Default 0: none. */
@@ -60,6 +64,7 @@ export interface ContextOptions {
 }
 
 const CONTEXT_OPTIONS = namesOf<ContextOptions, "context">(["context"], {
+  controlVectors: 1,
   speculative: 1,
   args: 1,
 });
@@ -135,16 +140,16 @@ export function contextArgs(
   if (nParallel > 1) args.push("--kv-unified");
   add("--poll", 5); // a millisecond: the pause between two tokens; longer spinning starves what else runs
   args.push("--no-cache-idle-slots");
-  const lora = options.lora ?? [];
-  if (!Array.isArray(lora)) throw new TypeError("lora must be a list");
-  const adapters = lora.map((adapter, i) => {
-    if (typeof adapter !== "object" || adapter === null) {
-      throw new TypeError(`lora[${i}] must be an object with a path`);
+  const adapters = scaledFiles("lora", options.lora);
+  const vectors = scaledFiles("controlVectors", options.controlVectors);
+  const range = options.controlVectorRange;
+  if (range !== undefined) {
+    if (!Array.isArray(range) || range.length !== 2) {
+      throw new TypeError("controlVectorRange must be a first and a last layer");
     }
-    const { path, scale = 1 } = adapter;
-    if (typeof path !== "string") throw new TypeError(`lora[${i}].path must be a path`);
-    return { path, scale: finiteNumber(`lora[${i}].scale`, scale, -1e6, 1e6) };
-  });
+    range.forEach((layer, i) => wholeNumber(`controlVectorRange[${i}]`, layer, 1));
+    args.push("--control-vector-layer-range", ...range.map(String));
+  }
   const spec = options.speculative;
   if (spec !== undefined) {
     if (typeof spec !== "object" || spec === null) {
@@ -167,10 +172,35 @@ export function contextArgs(
   if (!Array.isArray(more) || more.some((arg) => typeof arg !== "string")) {
     throw new TypeError("args must be a list of strings");
   }
-  if (adapters.length > 0) {
-    add("--lora-scaled", adapters.map(({ path, scale }) => `${file(path)}:${scale}`).join(","));
-  }
+  const listed = (files: ScaledFile[]) =>
+    files.map(({ path, scale }) => `${file(path)}:${scale}`).join(",");
+  if (adapters.length > 0) add("--lora-scaled", listed(adapters));
+  if (vectors.length > 0) add("--control-vector-scaled", listed(vectors));
   if (spec?.type === "draft") add("-md", file(spec.model!));
   args.push(...more);
+  // llama.cpp refuses its own older word for all of the context.
+  for (const flag of ["--repeat-last-n", "--dry-penalty-last-n"]) {
+    const at = args.lastIndexOf(flag) + 1;
+    if (at > 0 && args[at] === "-1") args[at] = String(values.nCtx);
+  }
   return args;
+}
+
+/** A file and how much of it. */
+interface ScaledFile {
+  path: string;
+  scale: number;
+}
+
+function scaledFiles(name: string, files: ContextOptions["lora"]): ScaledFile[] {
+  if (files === undefined) return [];
+  if (!Array.isArray(files)) throw new TypeError(`${name} must be a list`);
+  return files.map((one, i) => {
+    if (typeof one !== "object" || one === null) {
+      throw new TypeError(`${name}[${i}] must be an object with a path`);
+    }
+    const { path, scale = 1 } = one;
+    if (typeof path !== "string") throw new TypeError(`${name}[${i}].path must be a path`);
+    return { path, scale: finiteNumber(`${name}[${i}].scale`, scale, -1e6, 1e6) };
+  });
 }

@@ -310,6 +310,7 @@ export function requestBody(
   options: GenerateOptions,
   nVocab: number,
   nSlots: number,
+  nCtx: number,
 ): GenerateRequest {
   checkPrompt(prompt, nVocab);
   checkGenerate(options, nSlots);
@@ -324,6 +325,7 @@ export function requestBody(
   for (const { id, field } of optionsOf("generate")) {
     if (field !== undefined && id !== "seed") put(field, options[id as keyof GenerateOptions]);
   }
+  if (options.repeatLastN === -1) body.repeat_last_n = nCtx; // llama.cpp refuses its own older word for it
   put("cache_prompt", options.cachePrompt);
   put("id_slot", options.slot);
   put("stop", options.stop === undefined ? undefined : [options.stop].flat());

@@ -55,14 +55,22 @@ export interface Option {
   readonly max?: number;
   /** The only values there are. */
   readonly choices?: readonly string[];
+  /** What a text must look like. */
+  readonly form?: RegExp;
+  /** The words that a text is made of, and what stands between them. */
+  readonly parts?: readonly [separator: string, words: readonly string[]];
   /** Other words for values. */
   readonly words?: Readonly<Record<string, string>>;
+  /** How many values it takes, where it is more than one; they are handed on with a space between. */
+  readonly takes?: number;
+  /** Asks for what there is not here; told in a note, and without effect. */
+  readonly inert?: boolean;
   /** Value where the flag stands alone; such a flag takes the next argument only if it is a value that it can have. */
   readonly bare?: string;
   /** May be given several times, all of which count. */
   readonly repeats?: boolean;
-  /** The environment variable that gives a default. */
-  readonly env?: string;
+  /** The environment variables that give a default, the first that is set. */
+  readonly env?: string | readonly string[];
   /** Separates the values of the variable, where the flag may be given several times. */
   readonly envSeparator?: string;
   /** The commands that know it. */

@@ -43,6 +43,19 @@ export function parseValue(
     if (choices !== undefined && !choices.includes(meant)) {
       throw new TypeError(`${written} must be ${listed(choices)}, not ${JSON.stringify(text)}`);
     }
+    const { form, parts } = option;
+    if (form !== undefined && !form.test(text)) {
+      throw new TypeError(`${written} must be ${value}, not ${JSON.stringify(text)}`);
+    }
+    if (parts !== undefined) {
+      const [separator, known] = parts;
+      const wrong = text.split(separator).find((part) => !known.includes(part));
+      if (wrong !== undefined || text === "") {
+        throw new TypeError(
+          `${written}: ${JSON.stringify(wrong ?? text)} is not one of ${known.join(", ")}`,
+        );
+      }
+    }
     if (text === "" && value?.startsWith("FILE")) {
       throw new TypeError(`${written} needs the name of a file, not ""`);
     }
@@ -66,6 +79,27 @@ export function parseValue(
       JSON.stringify(text)
     }`,
   );
+}
+
+/**
+ * What the environment says of an option.
+ *
+ * @param option The option.
+ * @param env Looks up a variable.
+ * @returns The variable's name and its value; undefined where none is set.
+ */
+export function variableOf(
+  { env: names = [], off }: Option,
+  env: (name: string) => string | undefined,
+): { name: string; text: string } | undefined {
+  for (const name of [names].flat()) {
+    // llama.cpp reads, of a switch that can be off, a second variable, which switches it off whatever its value.
+    const no = name.replace("LLAMA_ARG_", "LLAMA_ARG_NO_");
+    if (off !== undefined && no !== name && env(no) !== undefined) return { name: no, text: "off" };
+    const text = env(name);
+    if (text !== undefined) return { name, text };
+  }
+  return undefined;
 }
 
 /** The texts that can follow a flag which may stand alone. */

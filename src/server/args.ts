@@ -10,7 +10,6 @@ export interface ServerArgsOptions extends
   Omit<
     ServeOptions,
     | "model"
-    | "modelName"
     | "memoryBudget"
     | "maxBodyBytes"
     | "context"
@@ -45,6 +44,7 @@ export interface ServerArgsOptions extends
 }
 
 const NAMES = namesOf<ServerArgsOptions, "server" | "listen">(["server", "listen"], {
+  modelName: 1,
   context: 1,
   gpu: 1,
   gpuLayers: 1,
@@ -58,7 +58,11 @@ const NAMES = namesOf<ServerArgsOptions, "server" | "listen">(["server", "listen
 type ContextArgs = NonNullable<ServerArgsOptions["context"]>;
 /** Options of contexts that the server itself has. */
 const SERVER_OWN = ["repeatLayers", "nCtx", "nParallel"];
-const CONTEXT_NAMES = namesOf<ContextOptions, "context">(["context"], { speculative: 1, args: 1 })
+const CONTEXT_NAMES = namesOf<ContextOptions, "context">(["context"], {
+  controlVectors: 1,
+  speculative: 1,
+  args: 1,
+})
   .filter((name) => name !== "args" && !SERVER_OWN.includes(name));
 
 /**
@@ -100,12 +104,18 @@ export function serverArgs(options: ServerArgsOptions = {}): string[] {
     repeatLayers: options.repeatLayers === undefined
       ? []
       : ["--repeat-layers", planText("repeatLayers", options.repeatLayers)],
-    aliases: aliasArgs(options.aliases ?? {}),
+    aliases: [...nameArgs(options.modelName), ...aliasArgs(options.aliases ?? {})],
     apiKeys: options.apiKeys?.some((key) => typeof key === "string" && key.includes(","))
       ? fail("apiKeys: on a command line a comma separates keys; give apiKeyFile")
       : undefined,
     cors: options.cors === true ? ["--cors-origin", "*"] : options.cors === false ? [] : undefined,
-    lora: loraArgs(context.lora ?? []),
+    lora: fileArgs("lora", "--lora-scaled", context.lora ?? []),
+    controlVectorRange: [
+      ...fileArgs("controlVectors", "--control-vector-scaled", context.controlVectors ?? []),
+      ...context.controlVectorRange === undefined
+        ? []
+        : ["--control-vector-layer-range", ...context.controlVectorRange.map(String)],
+    ],
   };
   const args = (OPTIONS as readonly Option[])
     .filter(({ id, commands }) =>
@@ -152,6 +162,20 @@ function textOf(name: string, value: unknown): string {
   return value;
 }
 
+/** The model's own name is what has no "=". */
+function nameArgs(name: unknown): string[] {
+  if (name === undefined) return [];
+  const text = textOf("modelName", name);
+  if (text === "" || text !== text.trim() || /[=,]/.test(text)) {
+    throw new TypeError(
+      `modelName ${
+        JSON.stringify(text)
+      } cannot stand on a command line: it is empty, or has a comma, a "=" or spaces around it`,
+    );
+  }
+  return ["--alias", text];
+}
+
 function aliasArgs(aliases: NonNullable<ServerArgsOptions["aliases"]>): string[] {
   return Object.entries(aliases).flatMap(([name, plan]) => {
     if (name === "" || name !== name.trim() || /[=\0]/.test(name)) {
@@ -161,7 +185,7 @@ function aliasArgs(aliases: NonNullable<ServerArgsOptions["aliases"]>): string[]
         } cannot stand on a command line: it is empty, or has a "=" or spaces around it`,
       );
     }
-    return ["--alias", plan === undefined ? name : `${name}=${planText(`alias ${name}`, plan)}`];
+    return ["--alias", `${name}=${plan === undefined ? "" : planText(`alias ${name}`, plan)}`];
   });
 }
 
@@ -178,17 +202,17 @@ function speculativeArgs(speculative: ContextArgs["speculative"]): string[] {
 
 const SPEC_TYPES: Readonly<Record<string, string>> = optionById("specType").words!;
 
-function loraArgs(lora: NonNullable<ContextArgs["lora"]>): string[] {
-  if (lora.length === 0) return [];
-  const wrong = lora.find(({ path }) => typeof path !== "string" || /[,\0]/.test(path));
+function fileArgs(name: string, flag: string, files: NonNullable<ContextArgs["lora"]>): string[] {
+  if (files.length === 0) return [];
+  const wrong = files.find(({ path }) => typeof path !== "string" || /[,\0]/.test(path));
   if (wrong !== undefined) {
     throw new TypeError(
-      `context.lora: the path ${
+      `context.${name}: the path ${
         JSON.stringify(wrong.path)
-      } cannot stand on a command line, where a comma separates adapters`,
+      } cannot stand on a command line, where a comma separates files`,
     );
   }
-  return ["--lora-scaled", lora.map(({ path, scale = 1 }) => `${path}:${scale}`).join(",")];
+  return [flag, files.map(({ path, scale = 1 }) => `${path}:${scale}`).join(",")];
 }
 
 /** A plan as the command line has it. */

@@ -7,6 +7,7 @@ import { serverArgs, type ServerArgsOptions } from "./args.ts";
 const ALL: Required<ServerArgsOptions> = {
   model: "a folder/my model.gguf",
   repeatLayers: "26,34",
+  modelName: "edge",
   aliases: { deep: "43,45; 28,34x2", order: [0, 1, 1, 2], same: undefined, "a b": "none" },
   strictModels: true,
   maxContexts: 2,
@@ -23,10 +24,15 @@ const ALL: Required<ServerArgsOptions> = {
     swaFull: true,
     chatTemplate: "{{ messages[0].content }}\n--port 1",
     speculative: { type: "draft", model: "-draft.gguf", nMax: 4 },
+    controlVectors: [{ path: "v.gguf", scale: 2 }],
+    controlVectorRange: [3, 9],
     lora: [{ path: "one.gguf" }, { path: "two:2.gguf", scale: -0.5 }],
     contextShift: true,
     cacheRamMib: 64,
   },
+  seed: 7,
+  slots: false,
+  apiPrefix: "/llama",
   pooling: "last",
   apiKeys: ["key-1", "--key-2"],
   apiKeyFile: "keys.txt",
@@ -74,7 +80,11 @@ Deno.test("serverArgs() says every option so that the command reads it back", ()
     modelDraft: "-draft.gguf",
     specDraftNMax: "4",
     loraScaled: "one.gguf:1,two:2.gguf:-0.5",
+    controlVectorScaled: "v.gguf:2",
+    controlVectorRange: "3 9",
     cacheRamMib: "64",
+    seed: "7",
+    apiPrefix: "/llama",
     pooling: "last",
     apiKeyFile: "keys.txt",
     maxQueue: "0",
@@ -95,7 +105,7 @@ Deno.test("serverArgs() says every option so that the command reads it back", ()
     assertEquals(`${id} ${flags.text(id as FlagId)}`, `${id} ${value}`);
   }
   const lists: Partial<Record<FlagId, string[]>> = {
-    aliases: ["deep=43,45;28,34x2", "order=layers:0..1,1..2", "same", "a b=none"],
+    aliases: ["edge", "deep=43,45;28,34x2", "order=layers:0..1,1..2", "same=", "a b=none"],
     apiKeys: ["key-1", "--key-2"],
     cors: ["https://one.example", "https://two.example"],
     allowedHosts: ["edge.example", "edge.lan"],
@@ -110,19 +120,19 @@ Deno.test("serverArgs() says every option so that the command reads it back", ()
     "verbose",
   ];
   for (const id of switches) assertEquals([id, flags.on(id)], [id, true]);
-  assertEquals(flags.off("page"), true);
+  assertEquals([flags.off("page"), flags.off("slots")], [true, true]);
 });
 
 Deno.test("serverArgs() has an option for every flag of the server", () => {
   const flags = parsed(ALL);
-  // Flags of sampling and of the log go through `args`; some say what others say as well.
+  // What llama.cpp is given as it is goes through `args`; some say what others say as well.
   const through: FlagId[] = [
-    ...["maxTokens", "topK", "topP", "minP", "repeatPenalty", "repeatLastN"] as const,
-    ...["presencePenalty", "frequencyPenalty", "verbosity", "help", "version", "ignored"] as const,
-    ...["chatTemplateFile", "lora", "reranking"] as const,
+    ...["grammar", "grammarFile", "jsonSchema", "jsonSchemaFile", "verbosity", "logFile"] as const,
+    ...["help", "version", "ignored", "inert", "inertValue"] as const,
+    ...["chatTemplateFile", "lora", "controlVector", "reranking"] as const,
   ];
-  const missing = flagsOf("serve").map((flag) => flag.id as FlagId)
-    .filter((id) => !flags.has(id) && !through.includes(id));
+  const missing = flagsOf("serve").filter((flag) => flag.llama === undefined)
+    .map((flag) => flag.id as FlagId).filter((id) => !flags.has(id) && !through.includes(id));
   assertEquals(missing, []);
 });
 

@@ -5,7 +5,7 @@ export class Cors {
   readonly #any: boolean;
   readonly #origins: ReadonlySet<string>;
 
-  /** @param cors Origins; true: all; false: none but the server's own. */
+  /** @param cors Origins, `"localhost"` for those of this machine; true: all; false: none but the server's own. */
   constructor(cors: boolean | readonly string[]) {
     this.#any = cors === true || (Array.isArray(cors) && cors.includes("*"));
     this.#origins = new Set(typeof cors === "boolean" ? [] : cors);
@@ -21,7 +21,7 @@ export class Cors {
   check(request: Request): Record<string, string> {
     const origin = request.headers.get("origin");
     if (origin === null || this.#isOwn(request, origin)) return {};
-    if (!this.#any && !this.#origins.has(origin)) {
+    if (!this.#any && !this.#origins.has(origin) && !this.#isLocal(origin)) {
       throw new ApiError(
         403,
         "Pages of this origin may not use the server; its --cors-origin (option cors) names those that may",
@@ -48,6 +48,12 @@ export class Cors {
         "access-control-max-age": "600",
       },
     });
+  }
+
+  /** Whether pages of this machine are let in, and it is one. */
+  #isLocal(origin: string): boolean {
+    return this.#origins.has("localhost") &&
+      /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(origin);
   }
 
   #isOwn(request: Request, origin: string): boolean {

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { llamaArgs } from "../options/llama_args.ts";
 import type { Option } from "../options/option.ts";
-import { parseValue } from "../options/parse_value.ts";
+import { parseValue, variableOf } from "../options/parse_value.ts";
 import { OPTIONS } from "../options/table.ts";
 import type { ServerOptions } from "./options.ts";
 
@@ -22,11 +22,15 @@ export function fromEnvironment(
   const load: Record<string, unknown> = {};
   const args: string[] = [];
   for (const row of OPTIONS as readonly Option[]) {
-    if (row.env === undefined || !row.commands.includes("serve")) continue;
-    const text = env(row.env);
-    if (text === undefined) continue;
+    if (!row.commands.includes("serve")) continue;
+    const { name, text } = variableOf(row, env) ?? {};
+    if (name === undefined || text === undefined || row.of?.includes("listen")) continue;
+    if (row.id === "aliases") {
+      Object.assign(options, parseNames(text.split(row.envSeparator!)));
+      continue;
+    }
     const of = row.of ?? [];
-    const value = row.own ? ownValue(row, text) : parseValue(row, row.env, text);
+    const value = row.own ? ownValue(row, name, text) : parseValue(row, name, text);
     if (of.includes("server")) options[row.id] = value;
     else if (of.includes("load")) load[row.id] = value;
     else if (of.includes("context")) context[row.id] = value;
@@ -44,41 +48,51 @@ export function fromEnvironment(
 }
 
 /** A value that has another form in the library than on a command line. */
-function ownValue(row: Option, text: string): unknown {
-  const { id, env, envSeparator } = row;
-  switch (id) {
-    case "aliases":
-      return parseAliases(text.split(envSeparator!));
+function ownValue(row: Option, name: string, text: string): unknown {
+  switch (row.id) {
     case "apiKeys":
       return text.split(",").map((key) => key.trim()).filter(Boolean);
     case "gpuLayers":
-      return parseGpuLayers(env!, text);
+      return parseGpuLayers(name, text);
     case "pooling":
-      return text === "rank" ? undefined : parseValue(row, env!, text);
+      return text === "rank" ? undefined : parseValue(row, name, text);
     default:
       return text;
   }
 }
 
+/** Names of a model and of its plans. */
+export interface Names {
+  /** The name that answers carry. */
+  modelName: string | undefined;
+  /** Names of plans; undefined is the default plan. */
+  aliases: Record<string, string | undefined>;
+}
+
 /**
- * Aliases as they are written: `name=spec`, or a name alone for the default plan.
+ * Names as `--alias` has them: `name=spec` names a plan, `name` or `a,b` the model, as llama-server reads it.
  *
- * @param list One text for each alias.
+ * @param list One text for each time it is given.
  * @throws {TypeError} If one has no name.
  */
-export function parseAliases(list: readonly string[]): Record<string, string | undefined> {
+export function parseNames(list: readonly string[]): Names {
   const aliases: Record<string, string | undefined> = Object.create(null);
+  let modelName: string | undefined;
   for (const text of list) {
     const eq = text.indexOf("=");
-    const name = (eq < 0 ? text : text.slice(0, eq)).trim();
-    if (name === "") {
-      throw new TypeError(
-        `an alias is written name=spec, e.g. deep=26,34, not ${JSON.stringify(text)}`,
-      );
+    const names = (eq < 0 ? text.split(",") : [text.slice(0, eq)]).map((name) => name.trim());
+    const spec = eq < 0 ? "" : text.slice(eq + 1).trim();
+    for (const name of names) {
+      if (name === "") {
+        throw new TypeError(
+          `an alias is written name, or name=spec, e.g. deep=26,34, not ${JSON.stringify(text)}`,
+        );
+      }
+      if (eq < 0 && modelName === undefined) modelName = name;
+      else aliases[name] = spec === "" ? undefined : spec;
     }
-    aliases[name] = eq < 0 ? undefined : text.slice(eq + 1).trim();
   }
-  return aliases;
+  return { modelName, aliases };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { fromEnvironment, parseAliases } from "./from_environment.ts";
+import { fromEnvironment, parseNames } from "./from_environment.ts";
 
 Deno.test("fromEnvironment() reads llama-server's variables", () => {
   const variables: Record<string, string> = {
@@ -15,7 +15,8 @@ Deno.test("fromEnvironment() reads llama-server's variables", () => {
   assertEquals({ ...options, aliases: { ...options.aliases } }, {
     model: "m.gguf",
     repeatLayers: "1,2",
-    aliases: { deep: "26,34", plain: "none", same: undefined },
+    modelName: "same",
+    aliases: { deep: "26,34", plain: "none" },
     nCtx: 512,
     nParallel: 2,
     load: { gpuLayers: 12 },
@@ -45,11 +46,50 @@ Deno.test("fromEnvironment() reads a number of GPU layers as llama.cpp does", ()
   }
 });
 
-Deno.test("parseAliases() wants names", () => {
+Deno.test("fromEnvironment() reads the variables of the whole table", () => {
+  const variables: Record<string, string> = {
+    LLAMA_ARG_THREADS: "-1",
+    LLAMA_ARG_BATCH: "256",
+    LLAMA_ARG_FLASH_ATTN: "1",
+    LLAMA_ARG_TOP_K: "7",
+    LLAMA_ARG_ROPE_SCALE: "2",
+    LLAMA_ARG_NO_CACHE_PROMPT: "",
+    LLAMA_ARG_ENDPOINT_SLOTS: "off",
+    LLAMA_ARG_UI: "0",
+    LLAMA_ARG_TIMEOUT: "60",
+  };
+  const { model: _, ...options } = fromEnvironment((name) => variables[name]);
+  assertEquals(options, {
+    requestTimeout: 60,
+    page: false,
+    slots: false,
+    context: {
+      nBatch: 256,
+      flashAttention: "on",
+      args: ["--no-cache-prompt", "--rope-scale", "2", "--top-k", "7"],
+    },
+  });
+  assertThrows(
+    () => fromEnvironment((name) => name === "LLAMA_ARG_UI" ? "maybe" : undefined),
+    TypeError,
+    "LLAMA_ARG_UI must be on or off",
+  );
+});
+
+Deno.test("parseNames() tells the model's names from those of plans", () => {
   assertEquals(
-    { ...parseAliases(["a = 1,2", "__proto__=3,4"]) },
+    { ...parseNames(["a = 1,2", "__proto__=3,4"]).aliases },
     JSON.parse('{"a":"1,2","__proto__":"3,4"}'),
   );
-  assertThrows(() => parseAliases(["=1,2"]), TypeError, "name=spec");
-  assertThrows(() => parseAliases([""]), TypeError);
+  const { modelName, aliases } = parseNames(["one, two", "deep=26,34", "three", "same="]);
+  assertEquals(modelName, "one");
+  assertEquals({ ...aliases }, {
+    two: undefined,
+    deep: "26,34",
+    three: undefined,
+    same: undefined,
+  });
+  assertThrows(() => parseNames(["=1,2"]), TypeError, "name=spec");
+  assertThrows(() => parseNames([""]), TypeError);
+  assertThrows(() => parseNames(["a,,b"]), TypeError);
 });

@@ -32,11 +32,20 @@ export interface ServerOptions {
   context?: Omit<ContextOptions, "repeatLayers" | "nCtx" | "nParallel"> | undefined;
   /** Further options of loading the model: the GPU, how many layers on it, the log of llama.cpp. */
   load?: Omit<LoadModelOptions, "signal"> | undefined;
+  /** Seed of requests that name none; -1: a random one for each. Default -1. */
+  seed?: number | undefined;
+  /** The route `/slots`, which shows what runs. Default true. */
+  slots?: boolean | undefined;
+  /** What the paths of all routes begin with, e.g. `"/llama"`. Default: nothing. */
+  apiPrefix?: string | undefined;
   /** How embeddings are pooled: `"mean"`, `"cls"`, `"last"`, `"none"`. Default: the model's own way, else `"mean"`. */
   pooling?: "none" | "mean" | "cls" | "last" | undefined;
   /** Keys, one of which a request must carry (`Authorization: Bearer`, or `X-Api-Key`). Default: none is asked for. */
   apiKeys?: readonly string[] | undefined;
-  /** Origins whose web pages may use the server; true: all of them. Default: none but the server's own page. */
+  /**
+   * Origins whose web pages may use the server; `"localhost"`: those of this machine, true: all. Default: none but the
+   * server's own page.
+   */
   cors?: boolean | readonly string[] | undefined;
   /** Requests that may wait for their turn; more are refused with 503. Default 64. */
   maxQueue?: number | undefined;
@@ -88,7 +97,9 @@ type Filled =
   | "readTimeout"
   | "stuckTimeout"
   | "drainTimeout"
-  | "page";
+  | "page"
+  | "slots"
+  | "apiPrefix";
 
 /** {@linkcode ServerOptions} with all defaults. */
 export type Settings =
@@ -150,12 +161,20 @@ export function settings(options: ServerOptions): Settings {
   if (cors !== undefined && typeof cors !== "boolean") {
     listOfText("cors", cors);
     for (const origin of cors) {
-      if (origin !== "*" && origin !== "null" && originOf(origin) !== origin) {
+      if (!["*", "null", "localhost"].includes(origin) && originOf(origin) !== origin) {
         throw new TypeError(
           `cors must be origins such as "https://example.com", not ${JSON.stringify(origin)}`,
         );
       }
     }
+  }
+  const apiPrefix = (options.apiPrefix ?? "").replace(/\/+$/, "");
+  if (apiPrefix !== "" && !/^(?:\/[\w.~-]+)+$/.test(apiPrefix)) {
+    throw new TypeError(
+      `apiPrefix must be the beginning of a path, such as "/llama", not ${
+        JSON.stringify(apiPrefix)
+      }`,
+    );
   }
   if (aliases !== undefined && (typeof aliases !== "object" || aliases === null)) {
     throw new TypeError("aliases must be an object of names and plans");
@@ -178,9 +197,11 @@ export function settings(options: ServerOptions): Settings {
     nParallel: DEFAULT_PARALLEL,
     strictModels: false,
     page: true,
+    slots: true,
     ...DEFAULTS,
     ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
     model,
+    apiPrefix,
   } as Settings;
 }
 

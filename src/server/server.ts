@@ -3,6 +3,7 @@ import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
 import { estimateFacts } from "./plan_facts.ts";
 import { cleanError, eventMarker, markAnswer, type Ran, ran, shortSpec } from "./answer.ts";
 import { ApiError, ClientGone, toApiError, unavailable, withoutPlaces } from "./api_error.ts";
+import { withoutPrefix } from "./api_prefix.ts";
 import { ApiKeys } from "./api_keys.ts";
 import { checkBody, checkTexts } from "../engine/check_body.ts";
 import { askContexts } from "./ask_contexts.ts";
@@ -281,10 +282,12 @@ class Server implements RysServer {
     }
   }
 
-  async fetch(request: Request, _info?: FetchInfo): Promise<Response> {
+  async fetch(given: Request, _info?: FetchInfo): Promise<Response> {
     let cors: Record<string, string> = {};
     let path = "";
     try {
+      const request = withoutPrefix(given, this.#settings.apiPrefix);
+      if (request === undefined) throw new ApiError(404, "File Not Found");
       path = new URL(request.url).pathname;
       checkHead(request);
       cors = this.#cors.check(request);
@@ -456,10 +459,17 @@ class Server implements RysServer {
           Object.assign(answer, {
             model_path: modelName(this.#settings, host.model),
             model_alias: plans.base.name,
+            endpoint_slots: this.#settings.slots,
             rys: this.#facts(host),
           });
         });
       case "slots": {
+        if (!this.#settings.slots) {
+          throw new ApiError(
+            501,
+            "This server does not show its slots: it was started with --no-slots",
+          );
+        }
         const slots: unknown[] = [];
         const texts = pool.entries.filter(({ kind }) => kind === "text");
         for await (const { entry, text } of askContexts(texts, "/slots", job.signal)) {
@@ -645,7 +655,7 @@ class Server implements RysServer {
       : "text";
     let seed: number | undefined;
     if (route.kind === "generate") {
-      const given = rest.seed;
+      const given = rest.seed ?? this.#settings.seed;
       seed = typeof given === "number" && given >= 0
         ? given
         : crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;

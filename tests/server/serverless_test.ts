@@ -19,7 +19,7 @@ const OTHERS = [
 ];
 
 function checkVariables(names: readonly string[]): void {
-  const known: (string | undefined)[] = FLAGS.map((flag) => "env" in flag ? flag.env : undefined);
+  const known: (string | undefined)[] = FLAGS.flatMap((flag) => flag.env ?? []);
   for (const name of names) assert(known.includes(name) || OTHERS.includes(name), name);
 }
 
