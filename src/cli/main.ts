@@ -1,21 +1,21 @@
 import { environment } from "./environment.ts";
 import { describeError, Interrupted } from "./errors.ts";
-import type { CommandName } from "./flags.ts";
-import { type Flags, parseFlags } from "./parse_flags.ts";
-import { processShell, type Shell, styles } from "./shell.ts";
+import type { CommandName } from "./flags/flags.ts";
+import { type Flags, parseFlags } from "./flags/parse_flags.ts";
+import { processShell, type Shell, styles } from "./terminal/shell.ts";
 
 type Command = (flags: Flags, shell: Shell) => Promise<number>;
 
 /** Each command's code is loaded when it is asked for. */
 const LOADERS: Record<CommandName, () => Promise<Command>> = {
-  run: async () => (await import("./run.ts")).run,
-  chat: async () => (await import("./chat.ts")).chat,
-  serve: async () => (await import("./serve.ts")).serve,
-  plan: async () => (await import("./plan.ts")).plan,
-  logits: async () => (await import("./logits.ts")).logits,
-  bench: async () => (await import("./bench.ts")).bench,
-  doctor: async () => (await import("./doctor.ts")).doctor,
-  help: async () => (await import("./help.ts")).help,
+  run: async () => (await import("./commands/run.ts")).run,
+  chat: async () => (await import("./commands/chat.ts")).chat,
+  serve: async () => (await import("./commands/serve.ts")).serve,
+  plan: async () => (await import("./commands/plan.ts")).plan,
+  logits: async () => (await import("./commands/logits.ts")).logits,
+  bench: async () => (await import("./commands/bench.ts")).bench,
+  doctor: async () => (await import("./commands/doctor.ts")).doctor,
+  help: async () => (await import("./commands/help.ts")).help,
 };
 
 /** How long a command may take to end after it was told to, in milliseconds. */
@@ -57,7 +57,7 @@ async function command(args: readonly string[], shell: Shell): Promise<number> {
   for (const warning of flags.warnings) shell.warn(warning);
   if (flags.inert.length > 0) shell.note(`without effect here: ${flags.inert.join(", ")}`);
   if (flags.on("help")) {
-    const { commandHelp, generalHelp } = await import("./help.ts");
+    const { commandHelp, generalHelp } = await import("./commands/help.ts");
     const named = args.includes(flags.command) && flags.command !== "help";
     await shell.out(named ? commandHelp(flags.command) : generalHelp());
     return 0;

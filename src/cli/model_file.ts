@@ -4,7 +4,7 @@ import type { GgufModel } from "../gguf/mod.ts";
 import { type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
 import { Failure } from "./errors.ts";
 import { filePath } from "./file_path.ts";
-import type { Flags } from "./parse_flags.ts";
+import type { Flags } from "./flags/parse_flags.ts";
 
 /** A model's files and what its header says. */
 export interface ModelFile extends GgufModel {

@@ -6,16 +6,16 @@ import {
   type PlanInput,
 } from "../engine/mod.ts";
 import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
-import { chatTemplateArgs } from "./chat_templates.ts";
+import { chatTemplateArgs } from "./flags/chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
-import { jsonObject, textOrFile } from "./generate_flags.ts";
-import type { FlagId } from "./flags.ts";
-import { gpuLine, type GpuOptions, gpuOptions, missedLayers } from "./gpu_flags.ts";
-import { loadArgs, logOptions } from "./load_flags.ts";
+import { jsonObject, textOrFile } from "./flags/generate_flags.ts";
+import type { FlagId } from "./flags/flags.ts";
+import { gpuLine, type GpuOptions, gpuOptions, missedLayers } from "./flags/gpu_flags.ts";
+import { loadArgs, logOptions } from "./flags/load_flags.ts";
 import { contextSize, costOf, type ModelFile, modelPath, readModelFile } from "./model_file.ts";
-import type { Flags } from "./parse_flags.ts";
-import { alignLines, planLines } from "./plan_text.ts";
-import { type Shell, styles } from "./shell.ts";
+import type { Flags } from "./flags/parse_flags.ts";
+import { alignLines, planLines } from "./terminal/plan_text.ts";
+import { type Shell, styles } from "./terminal/shell.ts";
 
 /** A loaded model and what its header says. */
 export interface LoadedModel extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { UsageError } from "./errors.ts";
-import { parseFlags } from "./parse_flags.ts";
+import { parseFlags } from "./flags/parse_flags.ts";
 import { contextOptions } from "./session.ts";
 
 const options = (...args: string[]) => contextOptions(parseFlags(args), 32768);

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type FlagId, flagsOf } from "../cli/flags.ts";
-import { parseFlags } from "../cli/parse_flags.ts";
+import { type FlagId, flagsOf } from "../cli/flags/flags.ts";
+import { parseFlags } from "../cli/flags/parse_flags.ts";
 import { serverArgs, type ServerArgsOptions } from "./args.ts";
 
 /** All that can be said, with a value that is no default. */

@@ -1,4 +1,4 @@
-import { gpuLine } from "../cli/gpu_flags.ts";
+import { gpuLine } from "../cli/flags/gpu_flags.ts";
 import { fromEnvironment } from "./from_environment.ts";
 import { createServer, type FetchInfo, type RysServer } from "./server.ts";
 

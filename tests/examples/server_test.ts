@@ -1,7 +1,7 @@
 // The examples, as their READMEs say to run them.
 
 import { assert, assertEquals } from "@std/assert";
-import { parseFlags } from "../../src/cli/parse_flags.ts";
+import { parseFlags } from "../../src/cli/flags/parse_flags.ts";
 import { inRepo } from "../engine/_engine.ts";
 import { startChild } from "../server/_child.ts";
 import { CAPITAL } from "../server/_clients.ts";

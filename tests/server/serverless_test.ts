@@ -2,9 +2,9 @@
 // outside of a container, start it.
 
 import { assert, assertEquals } from "@std/assert";
-import { FLAGS } from "../../src/cli/flags.ts";
-import { gpuOptions } from "../../src/cli/gpu_flags.ts";
-import { parseFlags } from "../../src/cli/parse_flags.ts";
+import { FLAGS } from "../../src/cli/flags/flags.ts";
+import { gpuOptions } from "../../src/cli/flags/gpu_flags.ts";
+import { parseFlags } from "../../src/cli/flags/parse_flags.ts";
 import { inRepo } from "../engine/_engine.ts";
 import { parseAllDocuments, parseYaml } from "./_npm.ts";
 

@@ -1,8 +1,8 @@
-import type { LoadModelOptions, ModelInfo } from "../engine/mod.ts";
-import { parseGpuLayers } from "../server/from_environment.ts";
-import { asUsage, UsageError } from "./errors.ts";
+import type { LoadModelOptions, ModelInfo } from "../../engine/mod.ts";
+import { parseGpuLayers } from "../../server/from_environment.ts";
+import { asUsage, UsageError } from "../errors.ts";
 import type { Flags } from "./parse_flags.ts";
-import { formatBytes } from "./plan_text.ts";
+import { formatBytes } from "../terminal/plan_text.ts";
 
 /** What a command line says of the GPU. */
 export type GpuOptions = Pick<LoadModelOptions, "gpu" | "gpuLayers" | "powerPreference">;

@@ -1,7 +1,7 @@
-import { type CommandName, COMMANDS, type Option } from "../options/option.ts";
-import { type OptionId, OPTIONS } from "../options/table.ts";
+import { type CommandName, COMMANDS, type Option } from "../../options/option.ts";
+import { type OptionId, OPTIONS } from "../../options/table.ts";
 
-export { type CommandName, COMMANDS, GROUPS } from "../options/option.ts";
+export { type CommandName, COMMANDS, GROUPS } from "../../options/option.ts";
 
 /** One flag of the command line. */
 export type Flag = Option;

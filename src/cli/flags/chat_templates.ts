@@ -1,4 +1,4 @@
-import { UsageError } from "./errors.ts";
+import { UsageError } from "../errors.ts";
 import { suggest } from "./suggest.ts";
 
 /** The chat templates that llama.cpp has by name (llama-chat.cpp). */

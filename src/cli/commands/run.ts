@@ -1,11 +1,11 @@
-import type { ChatMessage, Completion, Generation, GenerationEnd } from "../engine/mod.ts";
-import { planToJson } from "../plan/mod.ts";
-import { escapedText, flagFault, generateOptions, promptText } from "./generate_flags.ts";
-import { UsageError } from "./errors.ts";
-import { gpuJson } from "./gpu_flags.ts";
-import type { Flags } from "./parse_flags.ts";
-import { planInputOrNone } from "./plan_input.ts";
-import { readPiped } from "./read_input.ts";
+import type { ChatMessage, Completion, Generation, GenerationEnd } from "../../engine/mod.ts";
+import { planToJson } from "../../plan/mod.ts";
+import { escapedText, flagFault, generateOptions, promptText } from "../flags/generate_flags.ts";
+import { UsageError } from "../errors.ts";
+import { gpuJson } from "../flags/gpu_flags.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { planInputOrNone } from "../flags/plan_input.ts";
+import { readPiped } from "../flags/read_input.ts";
 import {
   bootLog,
   checkFit,
@@ -13,8 +13,8 @@ import {
   openContext,
   openModel,
   type Session,
-} from "./session.ts";
-import { type Shell, showsColour, styles } from "./shell.ts";
+} from "../session.ts";
+import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 
 const DEFAULT_PROMPT = "Once upon a time";
 const DEFAULT_PREDICT = 128;

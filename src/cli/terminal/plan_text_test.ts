@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { expandPlan } from "../plan/mod.ts";
+import { expandPlan } from "../../plan/mod.ts";
 import {
   alignLines,
   formatBytes,

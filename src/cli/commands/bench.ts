@@ -1,13 +1,13 @@
-import type { Context, GenerateOptions, PlanInput } from "../engine/mod.ts";
-import { type EffectivePlan, planToJson } from "../plan/mod.ts";
-import { UsageError } from "./errors.ts";
-import { gpuJson, gpuLine } from "./gpu_flags.ts";
-import type { Flags } from "./parse_flags.ts";
-import { planInput } from "./plan_input.ts";
-import { formatRatio } from "./plan_text.ts";
-import { type LoadedModel, openModel, planFor } from "./session.ts";
-import { type Shell, showsColour, styles } from "./shell.ts";
-import type { FlagId } from "./flags.ts";
+import type { Context, GenerateOptions, PlanInput } from "../../engine/mod.ts";
+import { type EffectivePlan, planToJson } from "../../plan/mod.ts";
+import { UsageError } from "../errors.ts";
+import { gpuJson, gpuLine } from "../flags/gpu_flags.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { planInput } from "../flags/plan_input.ts";
+import { formatRatio } from "../terminal/plan_text.ts";
+import { type LoadedModel, openModel, planFor } from "../session.ts";
+import { type Shell, showsColour, styles } from "../terminal/shell.ts";
+import type { FlagId } from "../flags/flags.ts";
 
 /** What is measured: a prompt of `n` tokens, or `n` tokens generated. */
 export interface Test {

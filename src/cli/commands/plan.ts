@@ -8,14 +8,14 @@ import {
   readPlan,
   toMergekit,
   toRelayer,
-} from "../plan/mod.ts";
-import type { PlanInput } from "../engine/mod.ts";
-import { asUsage, UsageError } from "./errors.ts";
-import type { Flags } from "./parse_flags.ts";
-import { alignLines, formatBytes, layerBar, planLines } from "./plan_text.ts";
-import { costJson, costOf, demoModel, type ModelFile, readModelFile } from "./model_file.ts";
-import { planInputOrNone, readPlanFile } from "./plan_input.ts";
-import { type Shell, showsColour, styles } from "./shell.ts";
+} from "../../plan/mod.ts";
+import type { PlanInput } from "../../engine/mod.ts";
+import { asUsage, UsageError } from "../errors.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { alignLines, formatBytes, layerBar, planLines } from "../terminal/plan_text.ts";
+import { costJson, costOf, demoModel, type ModelFile, readModelFile } from "../model_file.ts";
+import { planInputOrNone, readPlanFile } from "../flags/plan_input.ts";
+import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 
 /**
  * The command `plan`.

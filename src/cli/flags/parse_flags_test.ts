@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { UsageError } from "./errors.ts";
+import { UsageError } from "../errors.ts";
 import { parseFlags } from "./parse_flags.ts";
 
 const refuses = (args: string[], ...parts: string[]) => {

@@ -1,14 +1,14 @@
-import { compileWasm } from "../engine/dist.ts";
-import { environment, mayLook, seenVariable } from "./environment.ts";
-import { filePath } from "./file_path.ts";
-import { prepareDriverEnv } from "../../gpu/driver_env.ts";
+import { compileWasm } from "../../engine/dist.ts";
+import { environment, mayLook, seenVariable } from "../environment.ts";
+import { filePath } from "../file_path.ts";
+import { prepareDriverEnv } from "../../../gpu/driver_env.ts";
 import { lookAtGpu } from "./gpu_check.ts";
 import { diagnose, lookAtDrivers, realFiles } from "./gpu_files.ts";
 import { driverFindings, gpuFindings, gpuReport } from "./gpu_text.ts";
-import type { Flags } from "./parse_flags.ts";
-import { formatBytes } from "./plan_text.ts";
-import { type Shell, showsColour, styles } from "./shell.ts";
-import { BUILD_COMMAND, DIST, readBuild, VERSION } from "./version.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { formatBytes } from "../terminal/plan_text.ts";
+import { type Shell, showsColour, styles } from "../terminal/shell.ts";
+import { BUILD_COMMAND, DIST, readBuild, VERSION } from "../version.ts";
 
 /** One thing that was looked at. */
 export interface Finding {

@@ -1,4 +1,4 @@
-import type { EffectivePlan, LayerRun, PlanCost } from "../plan/mod.ts";
+import type { EffectivePlan, LayerRun, PlanCost } from "../../plan/mod.ts";
 import type { Styles } from "./shell.ts";
 
 /**

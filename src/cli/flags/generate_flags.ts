@@ -1,6 +1,6 @@
-import { EngineError, type GenerateOptions } from "../engine/mod.ts";
-import { explainFault } from "../server/explain_fault.ts";
-import { UsageError } from "./errors.ts";
+import { EngineError, type GenerateOptions } from "../../engine/mod.ts";
+import { explainFault } from "../../server/explain_fault.ts";
+import { UsageError } from "../errors.ts";
 import type { FlagId } from "./flags.ts";
 import type { Flags } from "./parse_flags.ts";
 import { readInput } from "./read_input.ts";

@@ -1,7 +1,7 @@
-import type { LoadModelOptions } from "../engine/mod.ts";
-import { fileError } from "./errors.ts";
+import type { LoadModelOptions } from "../../engine/mod.ts";
+import { fileError } from "../errors.ts";
 import type { Flags } from "./parse_flags.ts";
-import type { Shell } from "./shell.ts";
+import type { Shell } from "../terminal/shell.ts";
 
 /**
  * llama-server's arguments that concern the model.

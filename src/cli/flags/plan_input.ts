@@ -1,6 +1,6 @@
-import type { PlanInput } from "../engine/mod.ts";
-import { readPlan } from "../plan/mod.ts";
-import { asUsage, fileError, UsageError } from "./errors.ts";
+import type { PlanInput } from "../../engine/mod.ts";
+import { readPlan } from "../../plan/mod.ts";
+import { asUsage, fileError, UsageError } from "../errors.ts";
 import { readInput } from "./read_input.ts";
 
 /** Characters of a name that a file is looked for by. */

@@ -1,14 +1,14 @@
-import type { Logits } from "../engine/mod.ts";
-import { planToJson } from "../plan/mod.ts";
-import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
-import { promptText } from "./generate_flags.ts";
-import { gpuJson } from "./gpu_flags.ts";
-import type { Flags } from "./parse_flags.ts";
-import { planInputOrNone } from "./plan_input.ts";
-import { alignLines, formatBytes, formatRuns } from "./plan_text.ts";
-import { costOf } from "./model_file.ts";
-import { type LoadedModel, openModel, planFor, planLog } from "./session.ts";
-import { type Shell, showsColour, styles } from "./shell.ts";
+import type { Logits } from "../../engine/mod.ts";
+import { planToJson } from "../../plan/mod.ts";
+import { asUsage, Failure, fileError, UsageError } from "../errors.ts";
+import { promptText } from "../flags/generate_flags.ts";
+import { gpuJson } from "../flags/gpu_flags.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { planInputOrNone } from "../flags/plan_input.ts";
+import { alignLines, formatBytes, formatRuns } from "../terminal/plan_text.ts";
+import { costOf } from "../model_file.ts";
+import { type LoadedModel, openModel, planFor, planLog } from "../session.ts";
+import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 
 const DEFAULT_TOP = 10;
 

@@ -1,20 +1,20 @@
-import { DEFAULT_PARALLEL } from "../engine/context_options.ts";
-import type { PlanInput } from "../engine/mod.ts";
-import { parseNames } from "../server/from_environment.ts";
-import { ranks } from "../server/model_host.ts";
-import { serve as listen, type ServeOptions } from "../server/mod.ts";
-import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../server/options.ts";
-import { environment } from "./environment.ts";
-import { asUsage, Failure, UsageError } from "./errors.ts";
-import { grammarOf } from "./generate_flags.ts";
-import { gpuLine, gpuOptions, missedLayers } from "./gpu_flags.ts";
-import { loadArgs, logOptions } from "./load_flags.ts";
-import { costOf, demoModel, readModelFile } from "./model_file.ts";
-import type { Flags } from "./parse_flags.ts";
-import { planInputOrNone } from "./plan_input.ts";
-import { readInput } from "./read_input.ts";
-import { contextOptions, planFor } from "./session.ts";
-import { type Shell, styles } from "./shell.ts";
+import { DEFAULT_PARALLEL } from "../../engine/context_options.ts";
+import type { PlanInput } from "../../engine/mod.ts";
+import { parseNames } from "../../server/from_environment.ts";
+import { ranks } from "../../server/model_host.ts";
+import { serve as listen, type ServeOptions } from "../../server/mod.ts";
+import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../../server/options.ts";
+import { environment } from "../environment.ts";
+import { asUsage, Failure, UsageError } from "../errors.ts";
+import { grammarOf } from "../flags/generate_flags.ts";
+import { gpuLine, gpuOptions, missedLayers } from "../flags/gpu_flags.ts";
+import { loadArgs, logOptions } from "../flags/load_flags.ts";
+import { costOf, demoModel, readModelFile } from "../model_file.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { planInputOrNone } from "../flags/plan_input.ts";
+import { readInput } from "../flags/read_input.ts";
+import { contextOptions, planFor } from "../session.ts";
+import { type Shell, styles } from "../terminal/shell.ts";
 
 /** Addresses that stand for all of a machine's own, as a URL has them. */
 const ALL_INTERFACES: Readonly<Record<string, string>> = { "0.0.0.0": "0.0.0.0", "::": "[::]" };
@@ -39,7 +39,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   }
   const options = { ...await serveOptions(flags, shell, path, spec, aliases), modelName };
   asUsage("", () => serverOptions(options));
-  const queue = flags.on("runpodQueue") ? await import("../server/queue/mod.ts") : undefined;
+  const queue = flags.on("runpodQueue") ? await import("../../server/queue/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
   const unhealthy = async (error: unknown): Promise<never> => {
     if (queue && runpod) {

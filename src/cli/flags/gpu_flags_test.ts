@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { ModelInfo } from "../engine/mod.ts";
-import { UsageError } from "./errors.ts";
+import type { ModelInfo } from "../../engine/mod.ts";
+import { UsageError } from "../errors.ts";
 import { gpuJson, gpuLine, gpuOptions, missedLayers } from "./gpu_flags.ts";
 import { parseFlags } from "./parse_flags.ts";
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type CommandName, COMMANDS, flagsOf } from "./flags.ts";
+import { type CommandName, COMMANDS, flagsOf } from "../flags/flags.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 
 Deno.test("generalHelp() names every command", () => {

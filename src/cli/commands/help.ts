@@ -1,8 +1,8 @@
-import { UsageError } from "./errors.ts";
-import { type CommandName, COMMANDS, type Flag, flagsOf, GROUPS, namesOf } from "./flags.ts";
-import type { Flags } from "./parse_flags.ts";
-import type { Shell } from "./shell.ts";
-import { suggest } from "./suggest.ts";
+import { UsageError } from "../errors.ts";
+import { type CommandName, COMMANDS, type Flag, flagsOf, GROUPS, namesOf } from "../flags/flags.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import type { Shell } from "../terminal/shell.ts";
+import { suggest } from "../flags/suggest.ts";
 
 interface About {
   /** One line for the list of commands. */

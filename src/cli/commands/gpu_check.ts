@@ -4,8 +4,8 @@
  * @module
  */
 
-import { chooseGpu, describeAdapter, type GpuInfo, type GpuProvider } from "../../gpu/device.ts";
-import { makeReadback, type Readback } from "../../gpu/readback.ts";
+import { chooseGpu, describeAdapter, type GpuInfo, type GpuProvider } from "../../../gpu/device.ts";
+import { makeReadback, type Readback } from "../../../gpu/readback.ts";
 import type { AdapterState } from "./gpu_files.ts";
 
 const PREFERENCES = [undefined, "low-power", "high-performance"] as const;

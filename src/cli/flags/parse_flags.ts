@@ -1,8 +1,8 @@
-import { llamaArgs } from "../options/llama_args.ts";
-import type { Scope } from "../options/option.ts";
-import { listed, parseValue, textsOf, variableOf } from "../options/parse_value.ts";
-import { optionById, optionsOf, type Values } from "../options/table.ts";
-import { asUsage, UsageError } from "./errors.ts";
+import { llamaArgs } from "../../options/llama_args.ts";
+import type { Scope } from "../../options/option.ts";
+import { listed, parseValue, textsOf, variableOf } from "../../options/parse_value.ts";
+import { optionById, optionsOf, type Values } from "../../options/table.ts";
+import { asUsage, UsageError } from "../errors.ts";
 import {
   type CommandName,
   COMMANDS,

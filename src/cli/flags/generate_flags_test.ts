@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { UsageError } from "./errors.ts";
+import { UsageError } from "../errors.ts";
 import { generateOptions, promptText } from "./generate_flags.ts";
 import { parseFlags } from "./parse_flags.ts";
 

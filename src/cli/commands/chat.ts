@@ -1,11 +1,11 @@
-import type { ChatMessage, Context, GenerateOptions, GenerationEnd } from "../engine/mod.ts";
-import { describeError, UsageError } from "./errors.ts";
-import { escapedText, flagFault, generateOptions, promptText } from "./generate_flags.ts";
-import { gpuLine } from "./gpu_flags.ts";
-import { lineSource, type TerminalLines } from "./line_editor.ts";
-import type { Flags } from "./parse_flags.ts";
-import { planInput, planInputOrNone } from "./plan_input.ts";
-import { alignLines, planLines } from "./plan_text.ts";
+import type { ChatMessage, Context, GenerateOptions, GenerationEnd } from "../../engine/mod.ts";
+import { describeError, UsageError } from "../errors.ts";
+import { escapedText, flagFault, generateOptions, promptText } from "../flags/generate_flags.ts";
+import { gpuLine } from "../flags/gpu_flags.ts";
+import { lineSource, type TerminalLines } from "../terminal/line_editor.ts";
+import type { Flags } from "../flags/parse_flags.ts";
+import { planInput, planInputOrNone } from "../flags/plan_input.ts";
+import { alignLines, planLines } from "../terminal/plan_text.ts";
 import {
   bootLog,
   checkFit,
@@ -13,10 +13,10 @@ import {
   openContext,
   openModel,
   type Session,
-} from "./session.ts";
+} from "../session.ts";
 import { speeds, stream } from "./run.ts";
-import { type Shell, styles } from "./shell.ts";
-import { suggest } from "./suggest.ts";
+import { type Shell, styles } from "../terminal/shell.ts";
+import { suggest } from "../flags/suggest.ts";
 
 const HELP =
   `/plan SPEC    go on with another layer plan, e.g. /plan 26,34 or /plan none; alone: show the plan

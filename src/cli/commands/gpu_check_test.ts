@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { chooseGpu, type GpuProvider } from "../../gpu/device.ts";
-import { makeReadback } from "../../gpu/readback.ts";
+import { chooseGpu, type GpuProvider } from "../../../gpu/device.ts";
+import { makeReadback } from "../../../gpu/readback.ts";
 import { checkCompute, lookAtGpu } from "./gpu_check.ts";
 import { gpuFindings, gpuReport } from "./gpu_text.ts";
 

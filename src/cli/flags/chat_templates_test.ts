@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { chatTemplateArgs } from "./chat_templates.ts";
-import { UsageError } from "./errors.ts";
+import { UsageError } from "../errors.ts";
 
 const args = (text: string) => chatTemplateArgs("--chat-template", text);
 

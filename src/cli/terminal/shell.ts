@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
-import { environment } from "./environment.ts";
-import { OutputClosed } from "./errors.ts";
+import { environment } from "../environment.ts";
+import { OutputClosed } from "../errors.ts";
 
 /** Where a command writes and how it is stopped. */
 export interface Shell {

@@ -1,7 +1,7 @@
 import type { Finding } from "./doctor.ts";
 import type { AdapterReport, GpuReport } from "./gpu_check.ts";
 import type { DriverFacts, DriverFile, Problem, Seen } from "./gpu_files.ts";
-import { formatBytes } from "./plan_text.ts";
+import { formatBytes } from "../terminal/plan_text.ts";
 
 /**
  * What WebGPU offers, in lines of `doctor`.

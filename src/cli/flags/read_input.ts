@@ -1,5 +1,5 @@
 import { fstatSync } from "node:fs";
-import { fileError } from "./errors.ts";
+import { fileError } from "../errors.ts";
 
 /** How long a pipe may be silent before it counts as one that nobody writes to, in milliseconds. */
 const SILENCE_MS = 200;
