@@ -14,12 +14,19 @@ import { parseArgs } from "@std/cli/parse-args";
 import { HookError } from "./hooks.ts";
 import { BuildError, exists, Progress } from "./progress.ts";
 import { findToolchain, type Toolchain } from "./toolchain.ts";
-import { ownUpstream, pinnedUpstream, syncHooked, syncOwn, writeIfChanged } from "./upstream.ts";
+import {
+  ownUpstream,
+  pinnedUpstream,
+  syncHooked,
+  syncOwn,
+  syncPristine,
+  writeIfChanged,
+} from "./upstream.ts";
 import lock from "./upstream.lock.json" with { type: "json" };
 
 const USAGE = `usage: deno task build [options]
   --upstream DIR   a llama.cpp checkout of your own instead of the pinned one (also RYS_UPSTREAM)
-  --oracle         also the oracle program that the tests run (wasm/oracle/)
+  --oracle         also the oracle programs that the tests run (wasm/oracle/, wasm/stock/)
   --backend-ops    also llama.cpp's comparison of a backend with the CPU (wasm/backend-ops/) and a program that emits every
                    shader of its WebGPU backend (wasm/shaders/)
   --memory32       also the same for 32-bit memory, for comparison (wasm/memory32/)
@@ -41,10 +48,39 @@ interface Output {
   defines: string[];
   /** Build folder in the toolchain's workspace. */
   build: string;
+  /** Upstream's sources there. Default: the hooked ones. */
+  sources?: string;
 }
 
-const MAIN: Output = { folder: "dist", target: "rys", defines: [], build: "build" };
-const ORACLE: Output = { folder: "oracle", target: "rys-oracle", defines: [], build: "build" };
+const HOOKED = "up";
+const PRISTINE = "up-pristine";
+
+const MAIN: Output = {
+  folder: "dist",
+  target: "rys",
+  defines: [],
+  build: "build",
+};
+const ORACLE: Output = {
+  folder: "oracle",
+  target: "rys-oracle",
+  defines: [],
+  build: "build",
+};
+/** What a plain context computes, from upstream's sources as they are and from the hooked ones. */
+const STOCK: Output = {
+  folder: "stock/upstream",
+  target: "rys-stock",
+  defines: ["-DRYS_STOCK=ON"],
+  build: "build-stock",
+  sources: PRISTINE,
+};
+const NOT_STOCK: Output = {
+  folder: "stock/hooked",
+  target: "rys-stock",
+  defines: [],
+  build: "build",
+};
 const BACKEND_OPS: Output = {
   folder: "backend-ops",
   target: "rys-backend-ops",
@@ -160,7 +196,7 @@ async function make(
       build,
       "-G",
       "Ninja",
-      `-DRYS_UPSTREAM=${toolchain.inside}/up`,
+      `-DRYS_UPSTREAM=${toolchain.inside}/${output.sources ?? HOOKED}`,
       "-DRYS_TESTS=ON",
       ...output.defines,
       ...toolchain.name.includes("without ccache")
@@ -178,7 +214,7 @@ async function make(
   const dir = `${here}${output.folder}`;
   const partial = `${dir}.partial`;
   await Deno.remove(partial, { recursive: true }).catch(() => {});
-  await Deno.mkdir(partial);
+  await Deno.mkdir(partial, { recursive: true });
   for (const name of [`${output.target}.js`, `${output.target}.wasm`]) {
     await Deno.copyFile(`${toolchain.dir}/${output.build}/${name}`, `${partial}/${name}`);
   }
@@ -219,14 +255,14 @@ async function main(): Promise<void> {
   const upstream = own ? ownUpstream(own) : undefined;
   const outputs = [
     MAIN,
-    ...args.oracle ? [ORACLE] : [],
+    ...args.oracle ? [ORACLE, STOCK, NOT_STOCK] : [],
     ...args["backend-ops"] ? [BACKEND_OPS, SHADERS] : [],
     ...args.memory32 ? [MEMORY32] : [],
     ...args.plain ? [PLAIN] : [],
   ];
   const id = await inputsId(upstream);
   const ids = new Map(outputs.map((output) => [output, id]));
-  for (const output of [ORACLE, SHADERS]) { // made from cpp/tests as well
+  for (const output of [ORACLE, STOCK, NOT_STOCK, SHADERS]) { // made from cpp/tests as well
     if (ids.has(output)) ids.set(output, await inputsId(upstream, true));
   }
   const stale = () => outputs.filter((o) => args.force || !upToDate(o, ids.get(o)!));
@@ -248,7 +284,8 @@ async function main(): Promise<void> {
   const toolchain = await findToolchain(cache, progress);
   const pristine = upstream ?? await pinnedUpstream(cache, progress);
   progress.phase(`${toolchain.name}; llama.cpp ${upstream ?? lock.version}: applying hooks`);
-  syncHooked(pristine, `${repo}/cpp/hooks`, `${toolchain.dir}/up`);
+  syncHooked(pristine, `${repo}/cpp/hooks`, `${toolchain.dir}/${HOOKED}`);
+  if (open.includes(STOCK)) syncPristine(pristine, `${toolchain.dir}/${PRISTINE}`);
   syncOwn(`${repo}/cpp`, `${toolchain.dir}/cpp`);
   syncOwn(`${repo}/gpu/webgpu`, `${toolchain.dir}/gpu/webgpu`);
   writeIfChanged(

@@ -94,10 +94,19 @@ export function ownUpstream(path: string): string {
  */
 export function syncHooked(pristine: string, hooksDir: string, work: string): string[] {
   const { texts, names } = hookedTexts(hooksDir, pristine);
+  syncPristine(pristine, work, texts);
+  return names;
+}
+
+/** Makes `work` a copy of the wanted parts of `pristine`, with other texts for some files. */
+export function syncPristine(
+  pristine: string,
+  work: string,
+  texts: Map<string, string> = new Map(),
+): void {
   for (const wanted of WANTED) {
     if (exists(`${pristine}/${wanted}`)) syncTree(pristine, work, wanted, texts);
   }
-  return names;
 }
 
 function syncTree(from: string, to: string, rel: string, hooked: Map<string, string>): void {

@@ -1,7 +1,7 @@
 import { ThreadHost, type ThreadMessage } from "../../src/engine/port_worker.ts";
 
 /** Where `deno task build --oracle` puts the program. */
-const JS = new URL("../../wasm/oracle/rys-oracle.js", import.meta.url).href;
+const ORACLE = new URL("../../wasm/oracle/rys-oracle.js", import.meta.url);
 
 type Message =
   | ThreadMessage
@@ -26,16 +26,18 @@ export interface OracleRun {
  * @param args Its arguments.
  * @param onLine Receives each line as it comes.
  * @param inputs Files that it finds under /in, by name. Their memory goes to the program: they are empty afterwards.
+ * @param program Another test program's module.
  * @throws {Error} If it aborts.
  */
 export async function runOracle(
   args: string[],
   onLine: (line: string) => void = () => {},
   inputs: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map(),
+  program = ORACLE,
 ): Promise<OracleRun> {
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const threads = new ThreadHost(JS, (message) => reject(new Error(message)));
+  const threads = new ThreadHost(program.href, (message) => reject(new Error(message)));
   const run: OracleRun = { lines: [], files: new Map(), code: -1 };
   worker.onerror = (event) => {
     event.preventDefault();
@@ -53,14 +55,17 @@ export async function runOracle(
         return void run.files.set(data.name, data.bytes);
       case "abort":
         return reject(
-          new Error(`the oracle aborted: ${data.reason}\n${run.lines.slice(-5).join("\n")}`),
+          new Error(`the program aborted: ${data.reason}\n${run.lines.slice(-5).join("\n")}`),
         );
       case "end":
         run.code = data.code;
         return resolve();
     }
   };
-  worker.postMessage({ js: JS, args, inputs }, [...inputs.values()].map(({ buffer }) => buffer));
+  worker.postMessage(
+    { js: program.href, args, inputs },
+    [...inputs.values()].map(({ buffer }) => buffer),
+  );
   try {
     await promise;
   } finally {
