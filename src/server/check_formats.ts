@@ -47,6 +47,11 @@ export function checkFormats(path: string, body: Body): void {
   if (body.background === true) {
     throw wrong("background", "must be false: no responses are kept here");
   }
+  const { tools, tool_choice: choice } = body;
+  const isFunction = (tool: unknown) => isObject(tool) && tool.type === "function";
+  if (choice === "required" && Array.isArray(tools) && !tools.some(isFunction)) {
+    throw wrong("tool_choice", `requires a call of a tool, but none is of type "function"`);
+  }
   if (Array.isArray(body.input)) body.input.forEach(checkItem);
   const text = objectOr(body, "text");
   checkFormat("text.format", text.format, ["text", "json_object", "json_schema"]);

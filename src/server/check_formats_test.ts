@@ -34,6 +34,11 @@ Deno.test("checkFormats() refuses the rest by name", () => {
     ["/v1/responses", { conversation: {} }, `"conversation" cannot be used`],
     ["/v1/responses", { prompt: { id: "x" } }, `"prompt" cannot be used`],
     ["/v1/responses", { background: true }, `"background" must be false`],
+    [
+      "/v1/responses",
+      { tool_choice: "required", tools: [{ type: "web_search" }] },
+      `"tool_choice" requires a call of a tool, but none is of type "function"`,
+    ],
     ["/v1/responses", { input: ["x"] }, `"input[0]" must be an object`],
     ["/v1/responses", { input: [{ content: "x" }] }, `"input[0].role" must be "user"`],
     ["/v1/responses", { input: [{ role: "user" }] }, `"input[0].content" must be text or a list`],

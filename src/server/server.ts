@@ -13,6 +13,7 @@ import { Cors } from "./cors.ts";
 import { errorEvent } from "./error_event.ts";
 import { explainFault } from "./explain_fault.ts";
 import { ItemStore } from "./item_store.ts";
+import { leftOutTools } from "./left_out_tools.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
 import { type Host, loadHost, modelName } from "./model_host.ts";
 import { type ServerOptions, type Settings, settings } from "./options.ts";
@@ -665,6 +666,8 @@ class Server implements RysServer {
     const what = ran(named.name, named.plan, seed);
     if (isResponse) {
       what.fields = responseFields(body);
+      const warnings = leftOutTools(body.tools);
+      if (warnings.length > 0) what.rys.warnings = [...what.rys.warnings ?? [], ...warnings];
       if (body.store !== false) what.keep = (output) => this.#items.keep(output);
     }
     const lease = await host.pool.acquire(kind, named.plan, job.signal);

@@ -222,6 +222,19 @@ tools("OpenAI client: responses.stream() has all events of a tool call", async (
   assertEquals(comparable(final), comparable(await openai(origin).responses.create(add)));
 });
 
+tools(
+  "OpenAI client: tools that are no functions are left out, and the answer says so",
+  async (origin) => {
+    const answer = await openai(origin).responses.create({
+      ...add,
+      tools: [{ type: "web_search" }, ...add.tools],
+    });
+    assertEquals(answer.output.map(({ type }) => type), ["function_call"]);
+    const { warnings } = (answer as unknown as { rys: { warnings: string[] } }).rys;
+    assert(warnings[0]!.includes(`"web_search"`), JSON.stringify(warnings));
+  },
+);
+
 tools("OpenAI client: a tool's output may be a list of texts", async (origin) => {
   const { output, usage } = await openai(origin).responses.create(add);
   const [call] = output;
