@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadModel } from "@rys/edge";
 import { FetchError } from "../models/fetch.ts";
-import { installPeer, startPeer } from "../models/_peer.ts";
+import { compareWithPeer, installPeer, startPeer } from "../models/_peer.ts";
 import { inRepo } from "./_engine.ts";
 
 const PROMPTS = [
@@ -14,8 +14,15 @@ const PROMPTS = [
   "\u00e9\u{1f999}",
 ];
 
-/** Lead of the favourite, as a difference of logarithms, below which rounding decides. */
-const TIE = 0.1;
+/**
+ * How far apart the two may be, as differences of logarithms: the lead of a favourite below which rounding decides, and
+ * the most and the mean by which log probabilities differ. Sums are in another order on every processor, and 8-bit
+ * activations turn a last bit into a step; a wrong kernel or tensor is off by far more.
+ */
+const BOUNDS = {
+  "demo": { tie: 0.2, worst: 0.1, mean: 0.01 },
+  "demo-q8_0": { tie: 0.5, worst: 1, mean: 0.1 },
+} as const;
 
 /** Why the peer cannot run here, or nothing. */
 async function reason(): Promise<string | undefined> {
@@ -30,7 +37,7 @@ async function reason(): Promise<string | undefined> {
   }
 }
 
-for (const name of ["demo", "demo-q8_0"]) {
+for (const [name, bounds] of Object.entries(BOUNDS)) {
   Deno.test({
     name: `${name}.gguf goes on as under native llama.cpp`,
     sanitizeOps: false,
@@ -44,38 +51,18 @@ for (const name of ["demo", "demo-q8_0"]) {
       }
       const path = inRepo(`models/${name}.gguf`);
       await using model = await loadModel(path);
-      await using context = await model.createContext({
-        repeatLayers: "none",
-        nCtx: 512,
-        nParallel: 1,
-        threads: 1,
-      });
       await using peer = await startPeer();
       await peer.call("load", { path });
       await peer.call("context", { name: "c", nCtx: 512, threads: 1 });
-      let same = 0;
       for (const prompt of PROMPTS) {
         const tokens = await model.tokenize(prompt);
-        const options = { temperature: 0, maxTokens: 64, logprobs: 2 };
-        const ours = await context.generate(tokens, options).completion();
-        const theirs = await peer.call<{ tokens: number[]; text: string }>(
-          "greedy",
-          { name: "c", tokens, n: 64 },
-        );
-        const said = ours.finishReason === "stop" ? ours.tokens.slice(0, -1) : ours.tokens;
-        const at = said.findIndex((token, i) => token !== theirs.tokens[i]);
-        if (at < 0) {
-          assertEquals(ours.text, theirs.text, prompt);
-          same++;
-          continue;
-        }
-        // Sums of floats in another order: from a tie on, both are right.
-        const [first, second] = ours.logprobs![at]!.top!;
-        const lead = first!.logprob - second!.logprob;
-        assertEquals(theirs.tokens[at], second!.id, `${prompt} at ${at}`);
-        assert(lead < TIE, `${prompt} at ${at}: ${lead}`);
+        const { others, worst, mean } = await compareWithPeer(model, peer, tokens, {
+          tie: bounds.tie,
+        });
+        assertEquals(others, [], prompt);
+        assert(worst < bounds.worst, `${prompt}: log probabilities differ by ${worst}`);
+        assert(mean < bounds.mean, `${prompt}: they differ by ${mean} in the mean`);
       }
-      assert(same > PROMPTS.length / 2, `${same} of ${PROMPTS.length} are the same`);
     },
   });
 }

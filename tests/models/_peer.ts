@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import type { Model } from "@rys/edge";
 import { LineChild } from "./_line_child.ts";
 import { cacheDir, FetchError } from "./fetch.ts";
 
@@ -59,4 +60,59 @@ export async function installPeer(
 export async function startPeer(): Promise<LineChild> {
   const script = fileURLToPath(new URL("./_peer_child.mjs", import.meta.url));
   return new LineChild("node", [script, await installPeer()]);
+}
+
+/** Where two engines stand on the same text. */
+export interface Comparison {
+  /** Tokens that were compared. */
+  n: number;
+  /** Places where our favourite is not theirs although theirs leads by more than a tie. */
+  others: string[];
+  /** Largest difference of log probabilities among their eight likeliest tokens of each place. */
+  worst: number;
+  /** Mean of those differences. */
+  mean: number;
+}
+
+/**
+ * Lets the peer go on from `tokens` and compares ours with it along its own text, so that a near-tie that falls
+ * differently at one place (sums of floats in another order) changes nothing at the next.
+ *
+ * @param tie Lead of their favourite, as a difference of logarithms, below which rounding decides.
+ */
+export async function compareWithPeer(
+  model: Model,
+  peer: LineChild,
+  tokens: number[],
+  { name = "c", n = 64, tie }: { name?: string; n?: number; tie: number },
+): Promise<Comparison> {
+  const { tokens: said } = await peer.call<{ tokens: number[] }>("greedy", { name, tokens, n });
+  const whole = [...tokens, ...said];
+  const from = tokens.length - 1;
+  const theirs = await peer.call<{ token: number; logprob: number }[][]>(
+    "score",
+    { name, tokens: whole, from, top: 8 },
+  );
+  const { data, nVocab } = await model.logits(whole, { repeatLayers: "none", threads: 1 });
+  const others: string[] = [];
+  let worst = 0;
+  let mean = 0;
+  for (const [i, top] of theirs.entries()) {
+    const row = data.subarray((from + i) * nVocab, (from + i + 1) * nVocab);
+    let favourite = 0;
+    for (let token = 1; token < nVocab; token++) {
+      if (row[token]! > row[favourite]!) favourite = token;
+    }
+    const most = row[favourite]!;
+    const norm = most + Math.log(row.reduce((sum, x) => sum + Math.exp(x - most), 0));
+    for (const { token, logprob } of top) {
+      const difference = Math.abs(row[token]! - norm - logprob);
+      worst = Math.max(worst, difference);
+      mean += difference / (theirs.length * top.length);
+    }
+    if (favourite === top[0]!.token) continue;
+    const lead = top[0]!.logprob - (top.find(({ token }) => token === favourite)?.logprob ?? -99);
+    if (lead > tie) others.push(`${i}: ${favourite}, theirs ${top[0]!.token} leads by ${lead}`);
+  }
+  return { n: theirs.length, others, worst, mean };
 }

@@ -72,6 +72,20 @@ const ops = {
     }
     return { tokens: out, text: model.detokenize(out), firstMs };
   },
+  /** After each of `tokens` from place `from` on: the `top` likeliest tokens with their log probabilities. */
+  async score({ name, tokens, from, top }) {
+    const { sequence } = contexts.get(name);
+    await sequence.clearHistory();
+    const all = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+    const input = tokens.map((token, i) =>
+      i < from ? token : [token, { generateNext: { probabilities: true, options: all } }]
+    );
+    const out = await sequence.controlledEvaluate(input);
+    return out.slice(from).map(({ next }) =>
+      [...next.probabilities].sort((a, b) => b[1] - a[1]).slice(0, top)
+        .map(([token, p]) => ({ token, logprob: Math.log(p) }))
+    );
+  },
   /** Milliseconds for a prompt of tokens and for `tg` single tokens after it. */
   async measure({ name, tokens, tg }) {
     const { sequence } = contexts.get(name);
