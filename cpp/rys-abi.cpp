@@ -388,7 +388,12 @@ EMSCRIPTEN_KEEPALIVE void rys_init(int32_t verbosity) {
     emscripten_runtime_keepalive_push(); // else the runtime ends after the first event
     common_log_set_verbosity_thold(verbosity);
     llama_log_set(common_log_default_callback, nullptr);
-    ggml_set_abort_callback([](const char * message) { emit(0, EVENT_FATAL, 0, message); });
+    ggml_set_abort_callback([](const char * message) {
+        if (assertions_throw() && std::uncaught_exceptions() == 0) {
+            throw std::runtime_error(message);
+        }
+        emit(0, EVENT_FATAL, 0, message);
+    });
     llama_backend_init();
 }
 
@@ -427,7 +432,10 @@ EMSCRIPTEN_KEEPALIVE void rys_model_load(int32_t req, const char * options_json,
 
 // Ends the instance as a failed assertion would; for tests.
 EMSCRIPTEN_KEEPALIVE void rys_debug_abort(int32_t req) {
-    run(req, [] { GGML_ABORT("asked for"); });
+    run(req, [] {
+        assertions_throw() = false;
+        GGML_ABORT("asked for");
+    });
 }
 
 // Contexts that still use the model keep it; the last of them frees it.

@@ -104,8 +104,14 @@ static pool & the_pool() {
     return *p;
 }
 
+bool & assertions_throw() {
+    static thread_local bool value = false;
+    return value;
+}
+
 void run(int32_t req, std::function<void()> job, bool request) {
     the_pool().add([req, job = std::move(job)] {
+        assertions_throw() = true;
         try {
             job();
         } catch (const std::exception & e) {

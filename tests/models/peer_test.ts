@@ -14,8 +14,11 @@ const TEXTS: Record<ModelName, string[]> = {
   ],
 };
 
-/** As in tests/engine/peer_test.ts: differences of logarithms that rounding may make. */
-const BOUNDS = { tie: 0.5, worst: 1, mean: 0.1 };
+/**
+ * As in tests/engine/peer_test.ts: differences of logarithms that rounding may make. These weights have 4 bits, and the
+ * peer repacks them for kernels that round activations otherwise.
+ */
+const BOUNDS = { tie: 1, worst: 4, mean: 0.6 };
 
 for (const name of ["smollm2", "gemma"] as const) {
   Deno.test(`${name} splits and continues text as native node-llama-cpp does`, async () => {
