@@ -30,7 +30,7 @@ void emit(int32_t req, event_kind kind, int32_t aux, std::string data);
 void run(int32_t req, std::function<void()> job, bool request = false);
 
 // Whether a failed assertion of upstream's on this thread is an exception, which ends its call alone. It is so within
-// run()'s jobs; on other threads it ends the instance.
+// run()'s jobs but for what they compute; elsewhere it ends the instance.
 bool & assertions_throw();
 
 // Error lines logged since the last call on this thread's behalf; newest last.

@@ -96,23 +96,20 @@ export async function openModel(
   const gpu = gpuOptions(flags);
   const path = modelPath(flags);
   const start = performance.now();
+  const file = await readModelFile(path);
+  if (file.header.nLayer === 0) {
+    throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
+  }
+  check(file);
   const progress = progressLine(shell);
-  // The header is checked while the engine starts.
-  const loading = loadModel(path, {
-    ...gpu,
-    signal: shell.signal,
-    onProgress: progress.show,
-    ...logOptions(flags, shell),
-    ...loadArgs(flags),
-  });
-  loading.catch(() => {});
   try {
-    const file = await readModelFile(path);
-    if (file.header.nLayer === 0) {
-      throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
-    }
-    check(file);
-    const model = await loading;
+    const model = await loadModel(file, {
+      ...gpu,
+      signal: shell.signal,
+      onProgress: progress.show,
+      ...logOptions(flags, shell),
+      ...loadArgs(flags),
+    });
     const loadMs = performance.now() - start;
     const missed = missedLayers(flags, model.info, gpu);
     if (missed !== undefined) {

@@ -156,7 +156,8 @@ const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn",
  * Loads a GGUF model. Its weights are held once, however many contexts run on it. A loaded model does
  * not keep the process from ending; what is awaited of it does.
  *
- * @param source A path (of any shard of a split model), a `file:` URL, a `Blob`, or the file's bytes.
+ * @param source A path (of any shard of a split model), a `file:` URL, a `Blob`, the file's bytes, or what `readModel()`
+ * gave.
  * @param options Progress, cancel, logging.
  * @returns The model; dispose of it, or hold it with `await using`.
  * @throws {GgufError} If the file is no GGUF, is cut, or says something impossible.

@@ -1,10 +1,13 @@
-import { fileURLToPath } from "node:url";
+import { GgufError } from "../gguf/gguf_error.ts";
 import { readHeader } from "../gguf/read_header.ts";
-import { readModel } from "../gguf/read_model.ts";
+import { type GgufModel, readModel } from "../gguf/read_model.ts";
 import { type ByteSource, EngineError } from "./client.ts";
 
-/** Where a model comes from: a path (of any shard of a split model), a `file:` URL, a `Blob`, or its bytes. */
-export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer>;
+/**
+ * Where a model comes from: a path (of any shard of a split model), a `file:` URL (as such or as text), a `Blob`, its
+ * bytes, or what {@linkcode readModel} has read, whose header is then not read again.
+ */
+export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | GgufModel;
 
 /**
  * Checks a model's header and gives its files to read from, first shard first.
@@ -12,7 +15,9 @@ export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer>;
  * @throws {GgufError} If a file is no sound GGUF or a shard is missing.
  */
 export async function openSources(source: ModelSource): Promise<ByteSource[]> {
-  if (source instanceof Uint8Array) source = new File([source], "bytes"); // messages call it so
+  if (source instanceof Uint8Array || source instanceof ArrayBuffer) {
+    source = new File([source], "bytes"); // messages call it so
+  }
   if (source instanceof Blob) {
     const blob = source;
     await readHeader(blob);
@@ -21,21 +26,32 @@ export async function openSources(source: ModelSource): Promise<ByteSource[]> {
       read: async (offset, n) => new Uint8Array(await blob.slice(offset, offset + n).arrayBuffer()),
     }];
   }
-  if (source instanceof URL) {
-    if (source.protocol !== "file:") {
-      throw new TypeError(
-        `Cannot load a model from ${source}: only file: URLs, paths, Blobs and bytes are read`,
-      );
-    }
-    source = fileURLToPath(source);
-  }
-  if (typeof source !== "string") {
+  const isUrl = source instanceof URL || (typeof source === "string" && /^https?:/i.test(source));
+  if (isUrl && new URL(source as string | URL).protocol !== "file:") {
     throw new TypeError(
-      `Cannot load a model from ${typeof source}: a path, URL, Blob or Uint8Array is needed`,
+      `Cannot load a model from ${source}: only file: URLs, paths, Blobs and bytes are read`,
     );
   }
-  const { files } = await readModel(source);
-  return files.map(pathSource);
+  if (typeof source === "string" || source instanceof URL) source = await readModel(source);
+  if (!isModel(source)) {
+    throw new TypeError(
+      `Cannot load a model from ${typeof source}: a path, URL, Blob, Uint8Array, ArrayBuffer or what readModel() gives is needed`,
+    );
+  }
+  const { files, header } = source;
+  const sources = files.map(pathSource);
+  const size = sources.reduce((sum, { size }) => sum + size, 0);
+  if (size !== header.size) {
+    throw new GgufError(
+      `it has changed since its header was read: ${size} bytes, ${header.size} before`,
+      { file: files[0]! },
+    );
+  }
+  return sources;
+}
+
+function isModel(source: unknown): source is GgufModel {
+  return typeof source === "object" && source !== null && "files" in source && "header" in source;
 }
 
 /**

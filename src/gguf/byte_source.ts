@@ -10,8 +10,8 @@ export interface ByteSource {
   read(offset: number, length: number): Uint8Array | Promise<Uint8Array>;
 }
 
-/** What a header can be read from: a path or file URL, or bytes in one of three forms. */
-export type GgufSource = string | URL | Blob | Uint8Array | ByteSource;
+/** What a header can be read from: a path, a file URL (as such or as text), or bytes in one of four forms. */
+export type GgufSource = string | URL | Blob | Uint8Array | ArrayBuffer | ByteSource;
 
 /** A source that is open. */
 export interface OpenSource {
@@ -24,6 +24,7 @@ export interface OpenSource {
 /** Opens a source; whoever does closes it. */
 export async function openSource(source: GgufSource, name?: string): Promise<OpenSource> {
   if (typeof source === "string" || source instanceof URL) return await openFile(source, name);
+  if (source instanceof ArrayBuffer) source = new Uint8Array(source);
   const close = () => Promise.resolve();
   if (source instanceof Uint8Array) {
     return {
@@ -45,7 +46,7 @@ export async function openSource(source: GgufSource, name?: string): Promise<Ope
   }
   if (typeof source !== "object" || source === null || typeof source.read !== "function") {
     throw new TypeError(
-      "A GGUF source must be a path, URL, Blob, Uint8Array or an object with size and read",
+      "A GGUF source must be a path, URL, Blob, Uint8Array, ArrayBuffer or an object with size and read",
     );
   }
   const file = name ?? source.name ?? "source";
@@ -60,8 +61,20 @@ export async function openSource(source: GgufSource, name?: string): Promise<Ope
   };
 }
 
+/**
+ * The path that a path or a file URL stands for.
+ *
+ * @throws {TypeError} If it is the URL of something else.
+ */
+export async function pathOf(file: string | URL): Promise<string> {
+  if (typeof file === "string" && !/^file:\/\//i.test(file)) return file;
+  const { fileURLToPath } = await import("node:url");
+  return fileURLToPath(file);
+}
+
 async function openFile(path: string | URL, name?: string): Promise<OpenSource> {
   const file = name ?? String(path);
+  if (typeof path === "string") path = await pathOf(path);
   // Only here: everything else in this folder runs in a browser too. Deno's own files have no positioned read.
   const { open } = await import("node:fs/promises");
   const failed = (error: unknown): never => {

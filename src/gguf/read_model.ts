@@ -1,4 +1,5 @@
 import { GgufError } from "./gguf_error.ts";
+import { pathOf } from "./byte_source.ts";
 import { listShards } from "./list_shards.ts";
 import { type GgufHeader, readHeader } from "./read_header.ts";
 
@@ -13,7 +14,7 @@ export interface GgufModel {
 /**
  * Reads the headers of all the files of a model, from any one of them.
  *
- * @param path The path of one shard, or of a model in one file.
+ * @param path The path or file URL of one shard, or of a model in one file.
  * @returns The files in order, and the header with the tensors of all.
  * @throws {GgufError} If a file is missing, is not sound, or belongs to another model.
  *
@@ -25,8 +26,8 @@ export interface GgufModel {
  * await assertRejects(() => readModel("no-such-file.gguf"), GgufError, "there is no such file");
  * ```
  */
-export async function readModel(path: string): Promise<GgufModel> {
-  const files = await listShards(path);
+export async function readModel(path: string | URL): Promise<GgufModel> {
+  const files = await listShards(await pathOf(path));
   const header = await readHeader(files[0]!);
   if (header.splitCount !== files.length) {
     const problem = files.length === 1

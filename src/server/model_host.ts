@@ -71,40 +71,43 @@ export function fileName(path: string): string {
   return name.replaceAll(",", "_") || "model";
 }
 
+/** Whether the server loads its model, so that it can load it again, and frees it. */
+export function loadsItself(
+  settings: Settings,
+): settings is Settings & { model: string | GgufModel } {
+  return typeof settings.model === "string" || "header" in settings.model;
+}
+
 /**
  * Loads the model, and makes the context of the default plan, so that a first request finds it.
  *
  * @param settings Options.
+ * @param again Whether it was loaded before: its file may be another by now, so its header is read anew.
  * @param signal Stops it.
  * @param onChange Told when a context is made or freed.
  */
 export async function loadHost(
   settings: Settings,
+  again: boolean,
   signal: AbortSignal,
   onChange: (what: "made" | "freed", entry: PoolEntry) => void,
 ): Promise<Host> {
-  const { model: source } = settings;
   const start = performance.now();
-  const owned = typeof source === "string";
-  const loading = owned ? loadModel(source, { ...settings.load, signal }) : source;
-  if (owned) (loading as Promise<Model>).catch(() => {});
   let facts: ModelFacts | undefined;
   let pooling: string | undefined = settings.pooling;
   let canRank = false;
+  let model: Model;
+  const owned = loadsItself(settings);
   if (owned) {
-    try {
-      const { header } = await readModel(source);
-      facts = modelFacts(header);
-      const declared = declaredPooling(header);
-      canRank = ranks(header);
-      if (declared !== undefined && declared !== "none" && !canRank) pooling ??= declared;
-    } catch (error) {
-      // What is wrong with the file the engine finds as well; the first to tell it is enough.
-      await (await (loading as Promise<Model>)).dispose();
-      throw error;
-    }
-  }
-  const model = await loading;
+    const { model: source } = settings;
+    const path = typeof source === "string" ? source : source.files[0]!;
+    const file = typeof source === "string" || again ? await readModel(path) : source;
+    facts = modelFacts(file.header);
+    const declared = declaredPooling(file.header);
+    canRank = ranks(file.header);
+    if (declared !== undefined && declared !== "none" && !canRank) pooling ??= declared;
+    model = await loadModel(file, { ...settings.load, signal });
+  } else model = settings.model as Model;
   const loadMs = performance.now() - start;
   try {
     return await hostOf(settings, model, {
@@ -220,6 +223,8 @@ export function memoryFor({ gpu, modelBytes, nLayer, nLayerNextn }: ModelInfo): 
 /** The model's name in answers. */
 export function modelName(settings: Settings, model?: Model): string {
   if (settings.modelName !== undefined) return settings.modelName;
-  if (typeof settings.model === "string") return fileName(settings.model);
+  if (loadsItself(settings)) {
+    return fileName(typeof settings.model === "string" ? settings.model : settings.model.files[0]!);
+  }
   return (model?.info.name || "model").replaceAll(",", "_");
 }

@@ -4,11 +4,15 @@ import type { PlanInput } from "../engine/mod.ts";
 import { checkOptions, finiteNumber } from "../options/check_option.ts";
 import { knownNames, namesOf } from "../options/names.ts";
 import { optionById, optionsOf } from "../options/table.ts";
+import type { GgufModel } from "../gguf/mod.ts";
 
 /** Options of {@linkcode createServer}. */
 export interface ServerOptions {
-  /** The model: a path (of any shard of a split model), or a model that is loaded already and stays the caller's. */
-  model: string | Model;
+  /**
+   * The model: a path (of any shard of a split model), what `readModel()` gave of it, or a model that is loaded already
+   * and stays the caller's.
+   */
+  model: string | GgufModel | Model;
   /** Name of the model in answers and in `/v1/models`. Default: the file's name without `.gguf`. */
   modelName?: string | undefined;
   /** Plan of requests that name none. Default: the model file's own, else none. */

@@ -15,7 +15,7 @@ import { explainFault } from "./explain_fault.ts";
 import { ItemStore } from "./item_store.ts";
 import { leftOutTools } from "./left_out_tools.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
-import { type Host, loadHost, modelName } from "./model_host.ts";
+import { type Host, loadHost, loadsItself, modelName } from "./model_host.ts";
 import { type ServerOptions, type Settings, settings } from "./options.ts";
 import { Outgoing } from "./outgoing.ts";
 import { page } from "./page/page.ts";
@@ -198,7 +198,8 @@ class Server implements RysServer {
   #load(): Promise<void> {
     return this.#loading = (async () => {
       try {
-        const host = await loadHost(this.#settings, this.#stop.signal, (what, entry) => {
+        const again = this.#counts.reloads > 0;
+        const host = await loadHost(this.#settings, again, this.#stop.signal, (what, entry) => {
           if (what === "made") this.#counts.contextsMade++;
           else this.#counts.contextsFreed++;
           this.#log(`context of plan ${entry.plan.spec} (${entry.kind}) ${what}`);
@@ -226,7 +227,7 @@ class Server implements RysServer {
   async #free(host: Host): Promise<void> {
     const gone = new EngineError("the server is closed");
     await host.pool.close(gone);
-    if (typeof this.#settings.model === "string") await host.model.dispose();
+    if (loadsItself(this.#settings)) await host.model.dispose();
   }
 
   /** Sees whether the engine's instance has ended, and then loads the model again. */
@@ -236,7 +237,7 @@ class Server implements RysServer {
     this.#host = undefined;
     this.#state = "loading";
     host.pool.close(unavailable("Loading model", 2)).catch(() => {});
-    if (typeof this.#settings.model !== "string") {
+    if (!loadsItself(this.#settings)) {
       this.#state = "failed";
       this.#why = "the model is disposed";
       return;

@@ -9,7 +9,7 @@ import { asUsage, Failure, UsageError } from "../errors.ts";
 import { grammarOf } from "../flags/generate_flags.ts";
 import { gpuLine, gpuOptions, missedLayers } from "../flags/gpu_flags.ts";
 import { loadArgs, logOptions } from "../flags/load_flags.ts";
-import { costOf, demoModel, readModelFile } from "../model_file.ts";
+import { costOf, demoModel, type ModelFile, readModelFile } from "../model_file.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { planInputOrNone } from "../flags/plan_input.ts";
 import { readInput } from "../flags/read_input.ts";
@@ -47,7 +47,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     }
     throw error;
   };
-  await checkModel(flags, path, spec, aliases).catch(unhealthy);
+  options.model = await checkModel(flags, path, spec, aliases).catch(unhealthy);
 
   await using serving = await listen(options);
   const { server } = serving;
@@ -181,7 +181,7 @@ async function checkModel(
   path: string,
   spec: PlanInput | undefined,
   aliases: Record<string, PlanInput | undefined>,
-): Promise<void> {
+): Promise<ModelFile> {
   const file = await readModelFile(path);
   if (file.header.nLayer === 0) {
     throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
@@ -196,4 +196,5 @@ async function checkModel(
   for (const [name, plan] of Object.entries(aliases)) {
     if (plan !== undefined) planFor(`${flags.name("aliases")} ${name}`, plan, file);
   }
+  return file;
 }
