@@ -54,3 +54,9 @@ Deno.test("tests/deno.lock has the same of these, and the packages of tests/serv
   for (const [id, entry] of Object.entries(OWN.npm)) assertEquals([id, TESTS.npm[id]], [id, entry]);
   assertEquals(Object.keys(TESTS.npm).sort(), reached(TESTS));
 });
+
+Deno.test("specifiers outside the import map are those in it", () => {
+  const imports: string[] = Object.values(JSON.parse(read("deno.json")).imports);
+  const inline = /from "(npm:[^"]+)"/.exec(read("src/gguf/read_header.ts"))?.[1];
+  assertEquals(imports.filter((one) => one === inline).length, 1, inline);
+});

@@ -1,7 +1,10 @@
-import { gguf, GGUFValueType } from "@huggingface/gguf";
+// Not by way of the import map: so this module can also be imported by its path, from a folder that has none.
+// deno-lint-ignore no-import-prefix
+import { gguf, GGUFValueType } from "npm:@huggingface/gguf@^0.4.6";
 import { type GgufSource, type OpenSource, openSource } from "./byte_source.ts";
 import type { GgmlType } from "./ggml_types.ts";
 import { GgufError } from "./gguf_error.ts";
+import { checkValues } from "./check_values.ts";
 import { MAX_KEPT_ARRAY } from "./limits.ts";
 import { type Scan, scanHeader } from "./_scan.ts";
 
@@ -322,7 +325,9 @@ export async function readHeader(
   const open = await openSource(source, options.name);
   try {
     const scan = await scanHeader(open);
-    return describe(open, scan, await parse(scan, open));
+    const header = describe(open, scan, await parse(scan, open));
+    checkValues(header);
+    return header;
   } finally {
     await open.close();
   }

@@ -30,7 +30,7 @@ interface Damaged {
 }
 
 const WIDTH = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
-const [FLOAT, STRING, ARRAY, DOUBLE] = [6, 8, 9, 12];
+const [FLOAT, STRING, DOUBLE] = [6, 8, 12];
 const WHOLE = [0, 1, 2, 3, 5, 7, 16, 31, 33, 100, 255, 513, 0x10000, 0x7fffffff, 0xffffffff];
 const FLOATS = [0, -1, 1, 1e-30, 1e30, NaN, Infinity, -Infinity, 1e-6];
 /** Keys that no writer gets wrong; their damage is found by the tensors. */

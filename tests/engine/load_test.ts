@@ -5,9 +5,18 @@ import {
   loadModel,
   type LoadModelOptions,
   type ModelSource,
+  readModel,
 } from "@rys/edge";
-import { DEMO, greedy, SMALL, STORY } from "./_engine.ts";
-import { type RawGguf, readGguf, textKey, wideKey, writeRaw, writeShards } from "./_gguf.ts";
+import { DEMO, greedy, inRepo, SMALL, STORY } from "./_engine.ts";
+import {
+  type RawGguf,
+  type RawKey,
+  readGguf,
+  textKey,
+  wideKey,
+  writeRaw,
+  writeShards,
+} from "./_gguf.ts";
 
 const demo = (): RawGguf => readGguf(Deno.readFileSync(DEMO));
 
@@ -32,6 +41,9 @@ Deno.test("loadModel() reads a path, a file URL, a Blob and bytes alike", async 
   assertEquals(await textOf(new URL(`file://${DEMO}`)), want);
   assertEquals(await textOf(new Blob([bytes])), want);
   assertEquals(await textOf(bytes), want);
+  assertEquals(await textOf(bytes.buffer), want);
+  assertEquals(await textOf(`file://${DEMO}`), want);
+  assertEquals(await textOf(await readModel(new URL(`file://${DEMO}`))), want);
   assertEquals(await textOf("models/../models/demo.gguf"), want);
 });
 
@@ -135,7 +147,8 @@ Deno.test("loadModel() refuses what is no model, and names it", () =>
     }
     await assertRejects(() => loadModel(`${folder}/missing.gguf`), Error, "missing.gguf");
     await assertRejects(() => loadModel(folder), Error);
-    for (const source of [5, null, undefined, {}, new URL("https://example.org/x.gguf")]) {
+    const elsewhere = "https://example.org/x.gguf";
+    for (const source of [5, null, undefined, {}, elsewhere, new URL(elsewhere)]) {
       await assertRejects(() => loadModel(source as string), TypeError);
     }
   }));
@@ -163,6 +176,82 @@ Deno.test("loadModel() refuses a model that llama.cpp cannot make", () =>
       assert(error instanceof GgufError || error instanceof EngineError, String(error));
       assert(error.message.length > 20, error.message);
     }
+  }));
+
+Deno.test("a value that ended the instance is refused by its key", () =>
+  inFolder(async (folder) => {
+    const file = demo();
+    const path = `${folder}/value.gguf`;
+    const norm = file.tensors.find(({ name }) => name === "blk.0.attn_norm.weight")!;
+    const tokens = file.keys.find(({ key }) => key === "tokenizer.ggml.tokens")!;
+    const cases: [RawGguf, string][] = [
+      ...[
+        textKey("qwen3.rope.scaling.type", "linfar"),
+        wideKey("qwen3.attention.layer_norm_rms_epsilon", 6, -1),
+        wideKey("qwen3.rope.dimension_count", 4, 64),
+        wideKey("qwen3.context_length", 4, 0),
+        sameToken(tokens),
+      ].map((key): [RawGguf, string] => [
+        { ...file, keys: [...file.keys.filter((one) => one.key !== key.key), key] },
+        `key "${key.key}"`,
+      ]),
+      [{
+        ...file,
+        tensors: file.tensors.map((one) => one === norm ? { ...norm, type: 26 } : one),
+      }, `tensor "${norm.name}"`],
+    ];
+    for (const [wrong, field] of cases) {
+      writeRaw(path, wrong);
+      const error = await assertRejects(() => loadModel(path)) as Error;
+      assert(error.message.includes(field), error.message);
+      assert(error.message.includes(path), error.message);
+      assert(error instanceof GgufError || (error instanceof EngineError && !error.fatal));
+    }
+  }));
+
+/** A vocabulary whose first token is there twice. */
+function sameToken({ key, type, value }: RawKey): RawKey {
+  const view = new DataView(value.buffer, value.byteOffset);
+  const length = (at: number) => Number(view.getBigUint64(at, true));
+  const first = value.subarray(12, 12 + 8 + length(12));
+  const rest = value.subarray(12 + first.length + 8 + length(12 + first.length));
+  const bytes = new Uint8Array(12 + 2 * first.length + rest.length);
+  bytes.set(value.subarray(0, 12));
+  bytes.set(first, 12);
+  bytes.set(first, 12 + first.length);
+  bytes.set(rest, 12 + 2 * first.length);
+  return { key, type, value: bytes };
+}
+
+Deno.test("loadModel() does not read a header again that was read", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/header.gguf`;
+    const file = demo();
+    const write = (value: number) =>
+      writeRaw(path, { ...file, keys: [...file.keys, wideKey("other.epsilon", 6, value)] });
+    write(0);
+    const read = await readModel(path);
+    write(-1); // what the check refuses, and the engine does not look at
+    await assertRejects(() => loadModel(path), GgufError, 'key "other.epsilon"');
+    await (await loadModel(read)).dispose();
+    writeRaw(path, file);
+    await assertRejects(() => loadModel(read), GgufError, "it has changed since its header");
+  }));
+
+Deno.test("mod.ts can be imported by its path, from a folder without an import map", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(
+      `${folder}/a.ts`,
+      `import { loadModel } from ${JSON.stringify(inRepo("mod.ts"))};
+       await using model = await loadModel("file://${DEMO}");
+       console.log(model.info.nLayer);`,
+    );
+    const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", "--no-lock", "a.ts"],
+      cwd: folder,
+    }).output();
+    const text = new TextDecoder();
+    assertEquals(text.decode(stdout), "40\n", text.decode(stderr));
   }));
 
 Deno.test("a file that shrinks or goes while it is loaded is one clear error", () =>
