@@ -1,6 +1,7 @@
 import { compileWasm } from "../../engine/dist.ts";
 import { environment, mayLook, seenVariable } from "../environment.ts";
 import { filePath } from "../file_path.ts";
+import { folderSize } from "../folder_size.ts";
 import { prepareDriverEnv } from "../../../gpu/driver_env.ts";
 import { lookAtGpu } from "./gpu_check.ts";
 import { diagnose, lookAtDrivers, realFiles } from "./gpu_files.ts";
@@ -199,12 +200,11 @@ async function lookAtWasm(
 
 async function describeFolder(path: string): Promise<string> {
   try {
-    let bytes = 0;
-    for await (const entry of Deno.readDir(path)) {
-      if (entry.isFile) bytes += (await Deno.stat(`${path}/${entry.name}`)).size;
-    }
-    return `there, ${formatBytes(bytes)} in files`;
-  } catch {
-    return "not there yet";
+    const { bytes, isPartial } = await folderSize(path);
+    return `there, ${isPartial ? "at least " : ""}${formatBytes(bytes)} in files`;
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound
+      ? "not there yet"
+      : "it cannot be looked at (--allow-read)";
   }
 }
