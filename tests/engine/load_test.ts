@@ -209,6 +209,26 @@ Deno.test("a value that ended the instance is refused by its key", () =>
     }
   }));
 
+Deno.test("an assertion while a context is made is the error of that call", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/rope.gguf`;
+    const file = demo();
+    // Right in general; this architecture wants all of a head.
+    const key = wideKey("qwen3.rope.dimension_count", 4, 16);
+    writeRaw(path, { ...file, keys: [...file.keys.filter((one) => one.key !== key.key), key] });
+    await using model = await loadModel(path);
+    for (let i = 0; i < 3; i++) {
+      const error = await assertRejects(() => model.createContext(SMALL), EngineError);
+      assertEquals(error.fatal, false);
+      assert(
+        /context could not be created.*n_embd_head == n_rot/s.test(error.message),
+        error.message,
+      );
+    }
+    assert((await model.tokenize(STORY)).length > 0);
+    await assertRejects(() => model.logits(STORY), EngineError, "n_embd_head == n_rot");
+  }));
+
 /** A vocabulary whose first token is there twice. */
 function sameToken({ key, type, value }: RawKey): RawKey {
   const view = new DataView(value.buffer, value.byteOffset);
