@@ -61,7 +61,7 @@ export async function greedy(
 /** A few options that make a small, quick context. */
 export const SMALL = { nCtx: 512, nParallel: 1, threads: 1 } as const;
 
-/** Runs a program of its own, with the package's import map; it fails if it has not ended after a minute. */
+/** Runs a program of its own, with the package's import map; it fails if it has not ended after five minutes. */
 export async function child(code: string): Promise<{ code: number; stdout: string }> {
   const file = await Deno.makeTempFile({ suffix: ".ts" });
   try {
@@ -75,7 +75,7 @@ export async function child(code: string): Promise<{ code: number; stdout: strin
         inRepo("deno.json"),
         file,
       ],
-      signal: AbortSignal.timeout(60_000),
+      signal: AbortSignal.timeout(300_000),
     }).output();
     return { code: output.code, stdout: new TextDecoder().decode(output.stdout) };
   } finally {

@@ -141,13 +141,20 @@ Deno.test("fetchModel() survives SIGKILL at any moment", async () => {
     await fetchModel(${JSON.stringify(f.spec)}, { cache: ${JSON.stringify(`${f.dir}/cache`)} });`;
   await Deno.writeTextFile(`${f.dir}/go.ts`, script);
   let kills = 0;
-  for (const ms of [400, 800, 1200, 1600, 2000]) {
+  const begun = () => Deno.stat(`${f.dir}/cache/fixture.gguf.lock`).then(() => true, () => false);
+  // From when it has begun on: the first kill is sure to be in time.
+  for (const ms of [0, 100, 400, 800, 1600]) {
+    await Deno.remove(`${f.dir}/cache/fixture.gguf.lock`).catch(() => {});
     const child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--no-check", `${f.dir}/go.ts`],
       env: { PIP_NO_INDEX: "1", PIP_FIND_LINKS: `${f.dir}/index` },
       stdout: "null",
       stderr: "null",
     }).spawn();
+    for (let i = 0; !await begun(); i++) {
+      assert(i < 50_000, "it does not begin");
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
     const timer = setTimeout(() => child.kill("SIGKILL"), ms);
     const { signal } = await child.status;
     clearTimeout(timer);

@@ -221,7 +221,7 @@ export class Browser implements AsyncDisposable {
    *
    * @param ms After so long it is an error, so that a test that cannot pass ends.
    */
-  async until(expression: string, ms = 30_000): Promise<void> {
+  async until(expression: string, ms = 300_000): Promise<void> {
     const end = performance.now() + ms;
     while (!await this.evaluate<boolean>(`!!(${expression})`)) {
       if (performance.now() > end) {

@@ -62,11 +62,11 @@ export async function startChild(
   })();
   const origin = await listening.promise;
   if (how.isReady !== false) {
-    for (const end = Date.now() + 60_000;;) {
+    for (const end = Date.now() + 300_000;;) {
       const response = await fetch(`${origin}/ready`);
       await response.body?.cancel();
       if (response.status === 200) break;
-      if (Date.now() > end) throw new Error(`not ready within a minute: ${stderr}`);
+      if (Date.now() > end) throw new Error(`not ready within five minutes: ${stderr}`);
       await new Promise((resolve) => setTimeout(resolve, 30));
     }
   }

@@ -97,7 +97,7 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   /** Waits until something is so. */
-  async until<T>(what: string, get: () => T | undefined | false, ms = 60_000): Promise<T> {
+  async until<T>(what: string, get: () => T | undefined | false, ms = 300_000): Promise<T> {
     const end = Date.now() + ms;
     for (;;) {
       const value = get();

@@ -126,11 +126,11 @@ export async function busy(server: RysServer): Promise<number> {
   return slots.filter((slot) => slot.is_processing).length;
 }
 
-/** Waits until a condition holds; fails where it does not within a minute. */
+/** Waits until a condition holds; fails where it does not within five minutes. */
 export async function until(what: string, is: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 60_000;
+  const end = performance.now() + 300_000;
   while (!await is()) {
-    if (performance.now() > end) throw new Error(`not within a minute: ${what}`);
+    if (performance.now() > end) throw new Error(`not within five minutes: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

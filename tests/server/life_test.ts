@@ -160,9 +160,10 @@ test(
   async (server) => {
     const error = await refusal(server, 504, "/completion", ENDLESS);
     assertEquals(error.type, "timeout_error");
-    const streamed = await events(await send(server, "/completion", { ...ENDLESS, stream: true }));
-    assert(streamed.length > 1);
-    assertEquals(streamed.at(-1).error.code, 504);
+    // On a loaded machine the first token may be too late as well: then it is an answer without a stream.
+    const streamed = await send(server, "/completion", { ...ENDLESS, stream: true });
+    if (streamed.status === 200) assertEquals((await events(streamed)).at(-1).error.code, 504);
+    else assertEquals([streamed.status, await streamed.body?.cancel()], [504, undefined]);
     await until("no slot is at work", async () => await busy(server) === 0);
   },
 );
@@ -256,7 +257,12 @@ test(
     await stuck.body?.cancel();
     await until("the model is loaded again", () => Promise.resolve(hostOf(server) !== old));
     await until("it is ready", async () => (await send(server, "/health")).status === 200);
-    assertEquals((await send(server, "/completion", { prompt: "x", n_predict: 1 })).status, 200);
+    // What is asked now may be too slow as well, but not for ever.
+    await until("it answers", async () => {
+      const response = await send(server, "/completion", { prompt: "x", n_predict: 1 });
+      await response.body?.cancel();
+      return response.status === 200;
+    });
   },
 );
 

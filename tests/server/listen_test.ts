@@ -22,7 +22,7 @@ function test(
 }
 
 /** Sends bytes over a connection of its own, and gives what comes back until it ends or `ms` have passed. */
-async function raw(serving: Serving, text: string | Uint8Array, ms = 20_000): Promise<string> {
+async function raw(serving: Serving, text: string | Uint8Array, ms = 120_000): Promise<string> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: serving.port });
   const timer = setTimeout(() => connection.close(), ms);
   const decoder = new TextDecoder();

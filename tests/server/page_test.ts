@@ -5,6 +5,7 @@ import { expandPlan, parsePlan } from "../../src/plan/mod.ts";
 import { createServer, type RysServer, type ServerOptions } from "../../src/server/mod.ts";
 import { MODEL } from "../cli/_program.ts";
 import { Browser, findChromium } from "./_browser.ts";
+import { until } from "./_server.ts";
 
 const chromium = findChromium();
 if (!chromium) console.error("tests/server/page_test.ts skipped: no Chromium");
@@ -421,10 +422,7 @@ onPage("page: Stop ends the generation, and the page goes on", async ({ browser,
   await idle(browser);
   const before = await answers(browser);
   // Nothing runs any more, long before the answer's own end.
-  for (let i = 0; server.inFlight > 0 && i < 250; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  assertEquals(server.inFlight, 0);
+  await until("nothing is in flight", () => server.inFlight === 0);
   assertEquals(await answers(browser), before);
   const [a] = before;
   assertStringIncludes(a!.numbers, "stopped");
