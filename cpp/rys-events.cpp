@@ -527,6 +527,14 @@ bool read_item(json & item) {
             }
         }
     }
+    for (const char * type : {"function_call", "function_call_output"}) {
+        if (is_type(item, type) && json_value(item, "call_id", std::string()).empty()) {
+            item["call_id"] = ""; // found by its place among the others
+        }
+    }
+    if (is_type(item, "function_call") && json_value(item, "arguments", json()).is_null()) {
+        item["arguments"] = "";
+    }
     if (is_type(item, "reasoning")) {
         if (!item.contains("summary")) {
             item["summary"] = json::array();

@@ -171,10 +171,7 @@ export class Context implements AsyncDisposable {
     );
     return new Generation(() => {
       this.#check();
-      checkBody(request.body, {
-        nVocab: this.model.info.nVocab,
-        nParallel: this.info.nParallel,
-      });
+      this.#checkBody(request.body);
       return runGeneration(this.#client, this.#serving, request, options.signal, ({ slot }) => {
         this.#lastSlot = slot;
       });
@@ -224,14 +221,15 @@ export class Context implements AsyncDisposable {
     return await this.#request(this.#serving, path, body, options);
   }
 
+  #checkBody(body: Record<string, unknown>): void {
+    checkBody(body, { nVocab: this.model.info.nVocab, nParallel: this.info.nParallel });
+  }
+
   /** What llama-server would say of a body that would end the engine. */
   #refusal(body: unknown): Record<string, unknown> | undefined {
     if (typeof body !== "object" || body === null) return undefined;
     try {
-      checkBody(body as Record<string, unknown>, {
-        nVocab: this.model.info.nVocab,
-        nParallel: this.info.nParallel,
-      });
+      this.#checkBody(body as Record<string, unknown>);
     } catch (error) {
       const { status: code, message, type, details } = error as EngineError;
       return { code, message, type, ...details };
@@ -310,6 +308,7 @@ export class Context implements AsyncDisposable {
     knownNames("applyTemplate()", options, ["tools", "extra"]);
     if (Array.isArray(messages)) messages.forEach(checkContent);
     const body = { messages, ...(options.tools ? { tools: options.tools } : {}), ...options.extra };
+    this.#checkBody(body);
     return (await this.#json<{ prompt: string }>(this.#serving, "/apply-template", body)).prompt;
   }
 

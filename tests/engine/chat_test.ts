@@ -176,6 +176,21 @@ test("calls without an id get one, their results the same, and empty arguments a
   ]);
 });
 
+test("calls in a response's input need no id and no arguments", async (model) => {
+  await using context = await model.createContext({ ...SMALL, chatTemplate: SHOWS_CALLS });
+  for (const id of [null, undefined, ""]) {
+    const { status, body } = await context.request("/v1/responses", {
+      input: [
+        { role: "user", content: "Hello" },
+        { type: "function_call", call_id: id, name: "add", arguments: "" },
+        { type: "function_call_output", call_id: id, output: "1" },
+      ],
+      max_output_tokens: 1,
+    });
+    assertEquals(status, 200, new TextDecoder().decode(body));
+  }
+});
+
 /** Upstream reads answers under it as GigaChat's, which begin with another mark than its own. */
 const UNREADABLE = `{#- <|role_sep|> <|message_sep|> -#}${TEMPLATES.takesAll}`;
 
@@ -198,4 +213,27 @@ test("no tokens asked for are none", async (model) => {
     assertEquals(got.timings.predictedTokens, 0);
     assert(got.nPrompt > 0);
   }
+});
+
+test("a beginning in no form that the template has is continued as text", async (model) => {
+  await using context = await model.createContext({
+    ...SMALL,
+    nCtx: 1024,
+    chatTemplate: FORMS.tag!,
+  });
+  const ask = async (path: string, body: Record<string, unknown>) => {
+    const { status, body: bytes } = await context.request(path, body);
+    const text = new TextDecoder().decode(bytes);
+    assertEquals(status, 200, text);
+    return JSON.parse(text);
+  };
+  const messages = [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: '<tool_call>\n{"name": "no such tool' },
+  ];
+  const body = { messages, tools: TOOLS, temperature: 0, max_tokens: 6 };
+  const { choices, rys } = await ask("/v1/chat/completions", body);
+  const [{ message, finish_reason: reason }] = choices;
+  assert(message.content.length > 0 && message.tool_calls === undefined);
+  assertEquals([reason, rys.warnings.length], ["length", 1]);
 });

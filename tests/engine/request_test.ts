@@ -37,6 +37,9 @@ test("a body that would end the engine is answered with 400 that names the field
   // The same fields by way of generate().
   const wrong = context.generate(prompt, { maxTokens: 1, extra: { mirostat: 7 } });
   assertEquals((await assertRejects(() => wrong.text(), EngineError)).status, 400);
+  const chat = [{ role: "user", content: "Hello" }];
+  const extra = { json_schema: { maxLength: 1e9 } };
+  await assertRejects(() => context.applyTemplate(chat, { extra }), EngineError, "json_schema");
   assert((await context.generate(prompt, { maxTokens: 2 }).text()).length > 0);
 });
 

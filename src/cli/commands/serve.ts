@@ -147,7 +147,7 @@ async function serveOptions(
       if (missed !== undefined) shell.warn(missed);
     },
     onLog: (line) => {
-      if (!shell.quiet || line.startsWith("request failed")) shell.err(`${line}\n`);
+      if (!shell.quiet || /^(?:request failed|warning: )/.test(line)) shell.err(`${line}\n`);
     },
     allowedHosts: flags.all("allowedHosts"),
   };
