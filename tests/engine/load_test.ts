@@ -387,7 +387,7 @@ Deno.test("loadModel() refuses wrong options by name", async () => {
     [{ onProgress: "x" }, "onProgress"],
     [{ dist: "x" }, "dist"],
     [{ signal: 5 }, "signal"],
-    [{ layersOnGpu: 1 }, `"layersOnGpu"; there are onProgress, `],
+    [{ layersOnGpu: 1 }, `"layersOnGpu"; there are gpuLayers, `],
     [{ gpu: "maybe" }, "gpu must be one of auto, off, required"],
     [{ gpuLayers: -1 }, "gpuLayers"],
     [{ gpuLayers: "some" }, "gpuLayers"],
