@@ -151,7 +151,7 @@ export const OPTIONS = [
     help: "stop where this text comes; may be given several times" },
   { id: "ignoreEos", names: ["--ignore-eos"], ...on, ...OUTPUT, commands: SERVED, ...generate, llama: "--ignore-eos", field: "ignore_eos",
     help: "go on where the model would end" },
-  { id: "output", names: ["-o", "--output"], ...text("FILE"), ...OUTPUT, commands: ["logits"],
+  { id: "output", names: ["-o", "--output", "--output-file"], ...text("FILE"), ...OUTPUT, commands: ["logits"],
     help: "write the logits: little-endian float32, one row of n_vocab for each token" },
   { id: "top", names: ["--top"], ...whole(0, 1000), default: 10, ...OUTPUT, commands: ["logits"],
     help: "show the N likeliest tokens of the last row" },
@@ -300,10 +300,12 @@ export const OPTIONS = [
   // Chat
   { id: "chat", names: ["--chat"], ...on, ...group("Chat"), commands: ["run"],
     help: "send the prompt as a chat message, by the model's chat template (default: as it is)" },
-  { id: "conversation", names: ["-cnv", "--conversation"], off: ["-no-cnv", "--no-conversation"], ...on, ...group("Chat"), commands: TALK,
+  { id: "conversation", names: ["-cnv", "--conversation", "-i", "--interactive", "-if", "--interactive-first"], off: ["-no-cnv", "--no-conversation"], ...on, ...group("Chat"), commands: TALK,
     help: "talk with the model: the same as the command chat" },
   { id: "systemPrompt", names: ["-sys", "--system-prompt"], ...text("TEXT"), ...group("Chat"), commands: TALK,
     help: "system message; in run it implies --chat" },
+  { id: "systemPromptFile", names: ["-sysf", "--system-prompt-file"], ...text("FILE"), ...group("Chat"), commands: TALK,
+    help: "the same from a file" },
   { id: "singleTurn", names: ["-st", "--single-turn"], ...on, ...group("Chat"), commands: TALK,
     help: "one question, one answer, end" },
   { id: "chatTemplate", names: ["--chat-template"], ...text("JINJA|NAME"), ...CHAT, ...context, llama: "--chat-template",
@@ -356,6 +358,14 @@ export const OPTIONS = [
   { id: "specDraftPMin", names: ["--spec-draft-p-min", "--draft-p-min"], ...real(0, 1), default: 0, ...DRAFT, llama: "--spec-draft-p-min",
     env: "LLAMA_ARG_SPEC_DRAFT_P_MIN",
     help: "how sure the draft must be of a token" },
+
+  { id: "specNgramSizeN", names: ["--spec-ngram-simple-size-n"], ...whole(1, 1024), default: 12, ...DRAFT, llama: "--spec-ngram-simple-size-n",
+    help: "ngram-simple: tokens that must have come before" },
+  { id: "specNgramSizeM", names: ["--spec-ngram-simple-size-m"], ...whole(1, 1024), default: 48, ...DRAFT, llama: "--spec-ngram-simple-size-m",
+    help: "ngram-simple: tokens that are then drafted" },
+  { id: "specNgramMinHits", names: ["--spec-ngram-simple-min-hits"], ...whole(1, 1024), default: 1, ...DRAFT,
+    llama: "--spec-ngram-simple-min-hits",
+    help: "ngram-simple: how often they must have come" },
 
   // Server
   { id: "host", names: ["--host"], ...text("ADDRESS"), ...SERVER, ...listen, env: ["LLAMA_ARG_HOST", "HOST"],
@@ -447,7 +457,8 @@ export const OPTIONS = [
     "-cmoed", "--cpu-moe-draft", "--spec-draft-cpu-moe", "--op-offload", "--no-op-offload", "--check-tensors", "-nocb", "--no-cont-batching",
     "-no-kvu", "--no-kv-unified", "--cache-idle-slots", "--mmproj-auto", "--mmproj-offload", "--no-mmproj-offload", "--display-prompt",
     "--verbose-prompt", "--log-disable", "--log-prefix", "--log-timestamps", "--log-jsonl", "--reuse-port", "--props", "-bs",
-    "--backend-sampling", "--cors-credentials", "--no-cors-credentials", "-mli", "--multiline-input", "-sp", "--special",
+    "--backend-sampling", "--cors-credentials", "--no-cors-credentials", "-mli", "--multiline-input", "--spec-draft-backend-sampling",
+    "--no-spec-draft-backend-sampling", "-sp", "--special",
   ] },
   { id: "inertValue", ...text("VALUE"), inert: true, ...GENERAL, commands: ENGINE, help: "", names: [
     "-ts", "--tensor-split", "-mg", "--main-gpu", "-sm", "--split-mode", "--numa", "-dev", "--device", "-ot", "--override-tensor", "-ncmoe",
@@ -458,7 +469,10 @@ export const OPTIONS = [
     "--device-draft", "--spec-draft-device", "-td", "--threads-draft", "--spec-draft-threads", "-tbd", "--threads-batch-draft",
     "--spec-draft-threads-batch", "-ctkd", "--cache-type-k-draft", "--spec-draft-type-k", "-ctvd", "--cache-type-v-draft",
     "--spec-draft-type-v", "-ncmoed", "--n-cpu-moe-draft", "-cms", "--checkpoint-min-step", "--kv-unified-per-slot", "--sse-ping-interval",
-    "--cors-methods", "--cors-headers", "--tags", "--sleep-idle-seconds", "--models-max",
+    "-Cd", "--cpu-mask-draft", "--spec-draft-cpu-mask", "-Crd", "--cpu-range-draft", "--spec-draft-cpu-range", "--cpu-strict-draft",
+    "--spec-draft-cpu-strict", "--prio-draft", "--spec-draft-prio", "--poll-draft", "--spec-draft-poll", "-otd", "--override-tensor-draft",
+    "--spec-draft-override-tensor", "--draft-p-split", "--spec-draft-p-split", "--ui-config", "--webui-config", "--ui-config-file",
+    "--webui-config-file", "--log-prompts-dir", "--cors-methods", "--cors-headers", "--tags", "--sleep-idle-seconds", "--models-max",
   ] },
 ] as const satisfies readonly Option[];
 

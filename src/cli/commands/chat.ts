@@ -1,6 +1,6 @@
 import type { ChatMessage, Context, GenerateOptions, GenerationEnd } from "../../engine/mod.ts";
 import { describeError, UsageError } from "../errors.ts";
-import { escapedText, flagFault, generateOptions, promptText } from "../flags/generate_flags.ts";
+import { flagFault, generateOptions, promptText, systemText } from "../flags/generate_flags.ts";
 import { gpuLine } from "../flags/gpu_flags.ts";
 import { lineSource, type TerminalLines } from "../terminal/line_editor.ts";
 import type { Flags } from "../flags/parse_flags.ts";
@@ -48,7 +48,7 @@ export async function chat(flags: Flags, shell: Shell): Promise<number> {
   ) {
     shell.warn("the model has no chat template; ChatML is used");
   }
-  const system = escapedText(flags, "systemPrompt");
+  const system = await systemText(flags);
   return await new Chat(flags, shell, loaded, session, options, system).talk(first, lines);
 }
 

@@ -1,6 +1,6 @@
 import type { ChatMessage, Completion, Generation, GenerationEnd } from "../../engine/mod.ts";
 import { planToJson } from "../../plan/mod.ts";
-import { escapedText, flagFault, generateOptions, promptText } from "../flags/generate_flags.ts";
+import { flagFault, generateOptions, promptText, systemText } from "../flags/generate_flags.ts";
 import { UsageError } from "../errors.ts";
 import { gpuJson } from "../flags/gpu_flags.ts";
 import type { Flags } from "../flags/parse_flags.ts";
@@ -36,7 +36,8 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   const prompt = given ?? DEFAULT_PROMPT;
 
   await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
-  const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.on("singleTurn");
+  const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.has("systemPromptFile") ||
+    flags.on("singleTurn");
   if (prompt === "" && !asChat && (await loaded.model.tokenize(prompt)).length === 0) {
     throw new UsageError(
       `${
@@ -59,7 +60,7 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
     shell.warn("the model has no chat template; ChatML is used");
   }
   const generation = session.context.generate(
-    asChat ? chatOf(escapedText(flags, "systemPrompt"), prompt) : prompt,
+    asChat ? chatOf(await systemText(flags), prompt) : prompt,
     { ...options, signal: shell.signal },
   );
   try {

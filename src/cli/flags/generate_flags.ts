@@ -31,6 +31,17 @@ export async function promptText(flags: Flags): Promise<string | undefined> {
 }
 
 /**
+ * The system message of `-sys` or `-sysf`; a file's text as that of `-f`.
+ *
+ * @param flags The command line.
+ * @returns The message; undefined if there is none.
+ */
+export async function systemText(flags: Flags): Promise<string | undefined> {
+  if (!flags.has("systemPromptFile")) return escapedText(flags, "systemPrompt");
+  return (await textOrFile(flags, "systemPrompt", "systemPromptFile"))?.replace(/\r?\n$/, "");
+}
+
+/**
  * A text that is given directly by one flag or in a file by another.
  *
  * @param flags The command line.

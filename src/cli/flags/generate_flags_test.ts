@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { UsageError } from "../errors.ts";
-import { generateOptions, promptText } from "./generate_flags.ts";
+import { generateOptions, promptText, systemText } from "./generate_flags.ts";
 import { parseFlags } from "./parse_flags.ts";
 
 const options = (...args: string[]) => generateOptions(parseFlags(args));
@@ -55,4 +55,18 @@ Deno.test("promptText() takes a file as it is and the command line's text with e
   assertEquals(await promptText(parseFlags(["-f", file])), "a\\nb\n");
   await Deno.remove(file);
   await assertRejects(() => promptText(parseFlags(["-f", file])), Error, "no such file");
+});
+
+Deno.test("systemText() reads its text from either flag, not from both", async () => {
+  assertEquals(await systemText(parseFlags(["-sys", "a\\nb"])), "a\nb");
+  assertEquals(await systemText(parseFlags([])), undefined);
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, "be brief\n");
+  assertEquals(await systemText(parseFlags(["-sysf", file])), "be brief");
+  await assertRejects(
+    () => systemText(parseFlags(["-sysf", file, "-sys", "a"])),
+    UsageError,
+    "exclude each other",
+  );
+  await Deno.remove(file);
 });

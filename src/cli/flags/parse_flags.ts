@@ -135,6 +135,25 @@ const ABSENT: readonly { names: readonly string[]; why: string }[] = [
     why: "images and sound are not offered in this version, only text",
   },
   {
+    names: [
+      ...[
+        "--tools",
+        "--tools-runtime",
+        "--mcp-servers-config",
+        "--mcp-servers-json",
+        "-ag",
+        "--agent",
+      ],
+      ...["--ui-mcp-proxy", "--webui-mcp-proxy"],
+    ],
+    why: "the server runs no tools itself; the calls of a model go to the client",
+  },
+  {
+    names: ["--prompt-cache", "--prompt-cache-all", "--prompt-cache-ro", "-lcs", "-lcd"],
+    why: "prompts are not kept in files; a context's state is, in the library: saveState()",
+  },
+  { names: ["--list-devices"], why: 'the command "doctor" shows what computes' },
+  {
     names: ["--models-dir", "--models-preset", "--models-autoload", "--no-models-autoload"],
     why:
       "a server has one model in this version, and a name for each plan: -m FILE, --alias NAME=SPEC",
@@ -146,7 +165,7 @@ const ABSENT: readonly { names: readonly string[]; why: string }[] = [
   {
     names: [
       ...["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hfd", "-hfrd", "--hf-repo-draft"],
-      ...["-hft", "--hf-token", "-mu", "--model-url", "-dr", "--docker-repo"],
+      ...["-hft", "--hf-token", "-mu", "--model-url", "-dr", "--docker-repo", "--spec-draft-hf"],
     ],
     why:
       "there is no download in this version; fetch the GGUF file yourself and give it with -m FILE",
