@@ -227,7 +227,7 @@ test(
       json(server, "/completion", { ...ask, repeat_layers: "10,20" }),
       json(server, "/completion", ask),
     ];
-    setTimeout(() => cancel.abort(), 50);
+    until("some run", async () => await busy(server) > 0).finally(() => cancel.abort());
     assertEquals((await Promise.all(others)).map(({ content }) => content), [want, deep, want]);
     assertEquals((await stopped).status, 499);
     assertEquals((await json(server, "/completion", ask)).content, want);
