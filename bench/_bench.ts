@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "@std/cli/parse-args";
+import { writeWhole } from "../src/cli/write_whole.ts";
 import { LineChild } from "../tests/models/_line_child.ts";
 import { cacheDir } from "../tests/models/fetch.ts";
 import { PEER_VERSION } from "../tests/models/_peer.ts";
@@ -203,8 +204,8 @@ export class Report {
       facts.trimEnd(),
     ].join("\n\n") + "\n";
     const json = { date: this.#date, rounds, smoke, busy, machine, ...data };
-    await Deno.writeTextFile(`${out}/${this.#name}.json`, JSON.stringify(json, null, 2) + "\n");
-    await Deno.writeTextFile(`${out}/${this.#name}.md`, markdown);
+    await writeWhole(`${out}/${this.#name}.json`, JSON.stringify(json, null, 2) + "\n");
+    await writeWhole(`${out}/${this.#name}.md`, markdown);
     console.log(markdown);
   }
 }

@@ -90,7 +90,7 @@ export class GgufWriter {
       offset += padded(bytes);
     }
     const partial = `${path}.part`;
-    {
+    try {
       using file = Deno.openSync(partial, { create: true, write: true, truncate: true });
       const head = header.padded();
       writeAll(file, head);
@@ -111,8 +111,15 @@ export class GgufWriter {
         writeAll(file, data);
       }
       file.truncateSync(at);
+      Deno.renameSync(partial, path);
+    } catch (error) {
+      try {
+        Deno.removeSync(partial);
+      } catch {
+        // It was not made.
+      }
+      throw error;
     }
-    Deno.renameSync(partial, path);
   }
 }
 

@@ -8,6 +8,7 @@
 
 import { loadModel } from "@rys/edge";
 import { parseArgs } from "@std/cli/parse-args";
+import { writeWhole } from "../src/cli/write_whole.ts";
 import { ROOT, someTokens } from "./_bench.ts";
 
 const USAGE = "usage: deno run -A bench/gpu_remote.ts [options]";
@@ -161,12 +162,12 @@ if (args.step !== undefined) {
 
 const out = args.out ?? `${ROOT}/bench/results`;
 await Deno.mkdir(out, { recursive: true });
-using log = await Deno.open(`${out}/gpu_remote.md`, { write: true, create: true, truncate: true });
-const encoder = new TextEncoder();
+let report = "";
+/** Adds to the report, which is whole on the disk after every step. */
 async function write(text: string): Promise<void> {
-  const bytes = encoder.encode(text);
-  for (let at = 0; at < bytes.length;) at += await log.write(bytes.subarray(at));
-  await Deno.stdout.write(bytes);
+  report += text;
+  await writeWhole(`${out}/gpu_remote.md`, report);
+  await Deno.stdout.write(new TextEncoder().encode(text));
 }
 
 /** Where a driver of NVIDIA's is there and its description for the loader is not, as in many containers. */

@@ -446,18 +446,6 @@ EMSCRIPTEN_KEEPALIVE void rys_model_free(int32_t req, int32_t model) {
     });
 }
 
-// Expands a packed plan and checks that the model can run it; answers {"layers": [...]}.
-EMSCRIPTEN_KEEPALIVE void rys_plan_check(int32_t req, int32_t model, int32_t kind, const uint32_t * words, int32_t n_words) {
-    run(req, [req, model, kind, repeats = unpack(words, n_words)] {
-        const auto layers = check_plan(models().get(model, "model")->model, kind, repeats);
-        json out = json::array();
-        for (const uint32_t layer : layers) {
-            out.push_back(layer);
-        }
-        emit(req, EVENT_DONE, 0, json{ { "layers", out } }.dump());
-    });
-}
-
 // {"do": "tokenize", "text", "add_special", "parse_special"} -> {"tokens": []}
 // {"do": "detokenize", "tokens", "special"} -> {"text"}
 EMSCRIPTEN_KEEPALIVE void rys_model_call(int32_t req, int32_t model, const char * call_json) {

@@ -1,6 +1,7 @@
 // Records a real run of the demo as docs/demo.svg: `deno run -A dev/record.ts`.
 
 import { fileURLToPath } from "node:url";
+import { writeWhole } from "../src/cli/write_whole.ts";
 
 const COMMANDS = [
   ["plan", "--n-layer", "64", "--repeat-layers", "26,34"],
@@ -71,8 +72,8 @@ const rows = lines.map(({ text, kind }, i) =>
     escape(text)
   }</text>`
 );
-await Deno.writeTextFile(
-  new URL("../docs/demo.svg", import.meta.url),
+await writeWhole(
+  fileURLToPath(new URL("../docs/demo.svg", import.meta.url)),
   `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
     `font-family="ui-monospace,SFMono-Regular,Menlo,DejaVu Sans Mono,monospace" font-size="14">\n` +
     `<rect width="100%" height="100%" rx="8" fill="#0d1117"/>\n${rows.join("\n")}\n</svg>\n`,

@@ -213,12 +213,8 @@ async function make(
 
   const dir = `${here}${output.folder}`;
   const partial = `${dir}.partial`;
-  await Deno.remove(partial, { recursive: true }).catch(() => {});
-  await Deno.mkdir(partial, { recursive: true });
-  for (const name of [`${output.target}.js`, `${output.target}.wasm`]) {
-    await Deno.copyFile(`${toolchain.dir}/${output.build}/${name}`, `${partial}/${name}`);
-  }
-  const wasmBytes = (await Deno.stat(`${partial}/${output.target}.wasm`)).size;
+  const wasmBytes =
+    (await Deno.stat(`${toolchain.dir}/${output.build}/${output.target}.wasm`)).size;
   const facts = {
     id,
     upstream: options.upstream,
@@ -226,9 +222,19 @@ async function make(
     wasm_bytes: wasmBytes,
     memory64: output !== MEMORY32,
   };
-  await Deno.writeTextFile(`${partial}/build.json`, JSON.stringify(facts, null, 2) + "\n");
-  await Deno.remove(dir, { recursive: true }).catch(() => {});
-  await Deno.rename(partial, dir);
+  try {
+    await Deno.remove(partial, { recursive: true }).catch(() => {});
+    await Deno.mkdir(partial, { recursive: true });
+    for (const name of [`${output.target}.js`, `${output.target}.wasm`]) {
+      await Deno.copyFile(`${toolchain.dir}/${output.build}/${name}`, `${partial}/${name}`);
+    }
+    await Deno.writeTextFile(`${partial}/build.json`, JSON.stringify(facts, null, 2) + "\n");
+    await Deno.remove(dir, { recursive: true }).catch(() => {});
+    await Deno.rename(partial, dir);
+  } catch (error) {
+    await Deno.remove(partial, { recursive: true }).catch(() => {});
+    throw error;
+  }
   progress.phase(
     `wasm/${output.folder}/${output.target}.wasm: ${
       (wasmBytes / 1e6).toFixed(1)

@@ -18,6 +18,7 @@
  */
 
 import { fileURLToPath } from "node:url";
+import { replaceFile } from "./progress.ts";
 
 /** One edit of a hook file. */
 export interface Hook {
@@ -198,7 +199,7 @@ if (import.meta.main) {
   try {
     const { texts, names } = hookedTexts(hooksDir, checkout);
     // Only after every anchor was found: a failed run leaves the checkout pristine.
-    for (const [path, text] of texts) Deno.writeTextFileSync(`${checkout}/${path}`, text);
+    for (const [path, text] of texts) replaceFile(`${checkout}/${path}`, text);
     console.error(`${names.length} hooks applied to ${texts.size} files`);
   } catch (error) {
     if (!(error instanceof HookError)) throw error;

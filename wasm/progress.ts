@@ -119,14 +119,35 @@ export function exists(path: string): boolean {
 }
 
 /**
- * Makes a folder in one step: `fill` works in a folder beside it, which takes the name when it is whole. A kill in
- * between leaves a folder that the next call removes.
+ * Makes a folder in one step: `fill` works in a folder beside it, which takes the name when it is whole and goes when it
+ * fails. A kill in between leaves a folder that the next call removes.
  */
 export async function whole(dir: string, fill: (partial: string) => Promise<void>): Promise<void> {
   if (exists(dir)) return;
   const partial = `${dir}.partial`;
   await Deno.remove(partial, { recursive: true }).catch(() => {});
-  await Deno.mkdir(partial, { recursive: true });
-  await fill(partial);
-  await Deno.rename(partial, dir);
+  try {
+    await Deno.mkdir(partial, { recursive: true });
+    await fill(partial);
+    await Deno.rename(partial, dir);
+  } catch (error) {
+    await Deno.remove(partial, { recursive: true }).catch(() => {});
+    throw error;
+  }
+}
+
+/** Replaces a file in one step: nobody sees half of it, and where the disk is full the old one stays. */
+export function replaceFile(path: string, data: Uint8Array | string): void {
+  const partial = `${path}.partial`;
+  try {
+    Deno.writeFileSync(partial, typeof data === "string" ? new TextEncoder().encode(data) : data);
+    Deno.renameSync(partial, path);
+  } catch (error) {
+    try {
+      Deno.removeSync(partial);
+    } catch {
+      // It was not made.
+    }
+    throw error;
+  }
 }

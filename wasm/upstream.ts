@@ -1,5 +1,5 @@
 import { hookedTexts } from "./hooks.ts";
-import { BuildError, exists, has, type Progress, run, whole } from "./progress.ts";
+import { BuildError, exists, has, type Progress, replaceFile, run, whole } from "./progress.ts";
 import lock from "./upstream.lock.json" with { type: "json" };
 
 /** Parts of upstream's tree that the build reads. */
@@ -142,9 +142,7 @@ export function writeIfChanged(path: string, bytes: Uint8Array): boolean {
     Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
   }
   if (old && old.length === bytes.length && old.every((b, i) => b === bytes[i])) return false;
-  // Renamed into place: a compiler never sees half a file.
-  Deno.writeFileSync(`${path}.partial`, bytes);
-  Deno.renameSync(`${path}.partial`, path);
+  replaceFile(path, bytes);
   return true;
 }
 

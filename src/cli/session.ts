@@ -1,11 +1,5 @@
-import {
-  type Context,
-  type ContextOptions,
-  loadModel,
-  type Model,
-  type PlanInput,
-} from "../engine/mod.ts";
-import { type EffectivePlan, expandPlan, type PlanCost, readPlan } from "../plan/mod.ts";
+import { type Context, type ContextOptions, loadModel, type Model } from "../engine/mod.ts";
+import { type EffectivePlan, type PlanCost, type PlanInput, resolvePlan } from "../plan/mod.ts";
 import { chatTemplateArgs } from "./flags/chat_templates.ts";
 import { asUsage, Failure, fileError, UsageError } from "./errors.ts";
 import { jsonObject, textOrFile } from "./flags/generate_flags.ts";
@@ -18,7 +12,7 @@ import { alignLines, planLines } from "./terminal/plan_text.ts";
 import { type Shell, styles } from "./terminal/shell.ts";
 
 /** A loaded model and what its header says. */
-export interface LoadedModel extends AsyncDisposable {
+export interface LoadedModel<Checked = unknown> extends AsyncDisposable {
   /** The model. */
   model: Model;
   /** Its files. */
@@ -27,6 +21,8 @@ export interface LoadedModel extends AsyncDisposable {
   gpu: GpuOptions;
   /** What the command line says of its contexts, but for their size and plan. */
   options: ContextOptions;
+  /** What the check against the header found. */
+  checked: Checked;
   /** Milliseconds that loading took. */
   loadMs: number;
 }
@@ -55,14 +51,14 @@ export function planFor(
   file: ModelFile,
 ): EffectivePlan {
   const { nLayer, nextn, layerPlan } = file.header;
-  return asUsage(spec === undefined ? `${file.path}: rys.layer_plan` : where, () => {
-    const plan = readPlan(spec ?? (layerPlan || "none"), { nLayer, nextn });
-    return expandPlan(plan, nLayer, { nextn });
-  });
+  return asUsage(
+    spec === undefined ? `${file.path}: rys.layer_plan` : where,
+    () => resolvePlan(spec, { nLayer, nextn, layerPlan }),
+  );
 }
 
 /**
- * Checks that a plan and a context fit a model, as its header tells it.
+ * A plan on a model, if it and a context fit the model, as its header tells it.
  *
  * @param flags The command line.
  * @param where What messages begin with.
@@ -70,14 +66,15 @@ export function planFor(
  * @param file The model.
  * @throws {UsageError} If they do not.
  */
-export function checkFit(
+export function fittingPlan(
   flags: Flags,
   where: string,
   spec: PlanInput | undefined,
   file: ModelFile,
-): void {
+): EffectivePlan {
   const plan = planFor(where, spec, file);
   asUsage("", () => costOf(file, plan, flags));
+  return plan;
 }
 
 /**
@@ -85,13 +82,13 @@ export function checkFit(
  *
  * @param flags The command line.
  * @param shell Where to tell what happens.
- * @param check Checks against the header; what it throws ends the loading.
+ * @param check Checks against the header, and resolves plans by it; what it throws ends the loading.
  */
-export async function openModel(
+export async function openModel<Checked>(
   flags: Flags,
   shell: Shell,
-  check: (file: ModelFile) => void,
-): Promise<LoadedModel> {
+  check: (file: ModelFile) => Checked,
+): Promise<LoadedModel<Checked>> {
   const options = await contextOptions(flags, 0);
   const gpu = gpuOptions(flags);
   const path = modelPath(flags);
@@ -100,7 +97,7 @@ export async function openModel(
   if (file.header.nLayer === 0) {
     throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
   }
-  check(file);
+  const checked = check(file);
   const progress = progressLine(shell);
   try {
     const model = await loadModel(file, {
@@ -116,7 +113,15 @@ export async function openModel(
       progress.clear();
       shell.warn(missed);
     }
-    return { model, file, gpu, options, loadMs, [Symbol.asyncDispose]: () => model.dispose() };
+    return {
+      model,
+      file,
+      gpu,
+      options,
+      checked,
+      loadMs,
+      [Symbol.asyncDispose]: () => model.dispose(),
+    };
   } finally {
     progress.clear();
   }
@@ -127,22 +132,19 @@ export async function openModel(
  *
  * @param flags The command line.
  * @param loaded The model.
- * @param spec The plan; without it, the file's own plan.
- * @param where What messages about the plan begin with.
+ * @param plan The plan.
  */
 export async function openContext(
   flags: Flags,
   loaded: LoadedModel,
-  spec: PlanInput | undefined,
-  where: string,
+  plan: EffectivePlan,
 ): Promise<Session> {
-  const plan = planFor(where, spec, loaded.file);
   const cost = asUsage("", () => costOf(loaded.file, plan, flags));
   const start = performance.now();
   const context = await loaded.model.createContext({
     ...loaded.options,
     nCtx: contextSize(flags, loaded.model.info.nCtxTrain),
-    repeatLayers: spec,
+    repeatLayers: plan,
   });
   return { context, cost, readyMs: loaded.loadMs + performance.now() - start };
 }

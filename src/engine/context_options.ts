@@ -1,4 +1,4 @@
-import type { CacheType, CostOptions, Plan } from "../plan/mod.ts";
+import type { CacheType, CostOptions, PlanInput } from "../plan/mod.ts";
 import { checkOptions, finiteNumber, oneOf, wholeNumber } from "../options/check_option.ts";
 import { llamaArgs } from "../options/llama_args.ts";
 import { knownNames, namesOf } from "../options/names.ts";
@@ -6,9 +6,6 @@ import { optionById, optionsOf } from "../options/table.ts";
 
 /** Element types that a KV cache can have. */
 export type KvType = CacheType;
-
-/** What a plan may be given as: text, a list of layers, a parsed plan, or an object that `readPlan` reads. */
-export type PlanInput = string | readonly number[] | Plan | Record<string, unknown>;
 
 /** Speculative decoding: tokens drafted cheaply and verified by the context's own layers, plan and all. */
 export interface SpeculativeOptions {

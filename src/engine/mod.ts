@@ -6,7 +6,7 @@
 
 export { EngineError } from "./client.ts";
 export { Context, type ContextInfo, type RequestOptions } from "./context.ts";
-export type { ContextOptions, KvType, PlanInput, SpeculativeOptions } from "./context_options.ts";
+export type { ContextOptions, KvType, SpeculativeOptions } from "./context_options.ts";
 export {
   type ChatMessage,
   type Completion,
@@ -31,4 +31,12 @@ export {
 export type { GpuChoice } from "../../gpu/device.ts";
 export type { GpuCounts } from "../../gpu/executor.ts";
 export type { ModelSource } from "./source.ts";
-export type { EffectivePlan, LayerRun, NonePlan, PathPlan, Plan, SpecPlan } from "../plan/mod.ts";
+export type {
+  EffectivePlan,
+  LayerRun,
+  NonePlan,
+  PathPlan,
+  Plan,
+  PlanInput,
+  SpecPlan,
+} from "../plan/mod.ts";

@@ -2,7 +2,7 @@ import type { GpuChoice } from "../../gpu/device.ts";
 import type { GpuCounts } from "../../gpu/executor.ts";
 import { checkOptions, oneOf, wholeNumber } from "../options/check_option.ts";
 import { knownNames, namesOf } from "../options/names.ts";
-import { type EffectivePlan, expandPlan, packPlan, type Plan, readPlan } from "../plan/mod.ts";
+import { type EffectivePlan, packPlan, type PlanInput, resolvePlan } from "../plan/mod.ts";
 import { type CallEvents, EngineClient, EngineError } from "./client.ts";
 import type { Serving } from "./call_context.ts";
 import { Context, contextInfo } from "./context.ts";
@@ -11,7 +11,6 @@ import {
   type ContextOptions,
   defaultThreads,
   type KvType,
-  type PlanInput,
 } from "./context_options.ts";
 import { contextWarnings } from "./context_warnings.ts";
 import type { EngineCall } from "./protocol.ts";
@@ -276,11 +275,6 @@ function inUnits(n: number, step: number, units: string[]): string {
   return `${unit > 0 && n < 10 ? n.toFixed(1) : n.toFixed(0)}${units[unit]}`;
 }
 
-function isPlan(input: PlanInput): input is Plan {
-  return typeof input === "object" && input !== null && "kind" in input &&
-    "spec" in input && typeof input.spec === "string";
-}
-
 function modelArgs(options: LoadModelOptions): string[] {
   const { gpuLayers = "all" } = options;
   return [
@@ -336,7 +330,7 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Expands a plan on this model, without making a context.
+   * Resolves a plan on this model, without making a context. What it returns may be given as a plan in turn.
    *
    * @param repeatLayers The plan. Default: the model file's own, else none.
    * @returns The layers that would run.
@@ -352,15 +346,8 @@ export class Model implements AsyncDisposable {
    * ```
    */
   expandPlan(repeatLayers?: PlanInput): EffectivePlan {
-    return this.#plan(repeatLayers).effective;
-  }
-
-  #plan(input: PlanInput | undefined): { plan: Plan; effective: EffectivePlan } {
     const { nLayer, nLayerNextn: nextn, layerPlan } = this.info;
-    if (input === undefined) input = layerPlan || "none";
-    else if (isPlan(input)) input = input.spec;
-    const plan = readPlan(input, { nLayer });
-    return { plan, effective: expandPlan(plan, nLayer, { nextn }) };
+    return resolvePlan(repeatLayers, { nLayer, nextn, layerPlan });
   }
 
   /**
@@ -384,7 +371,7 @@ export class Model implements AsyncDisposable {
    * ```
    */
   async createContext(options: ContextOptions = {}): Promise<Context> {
-    const { plan, effective } = this.#plan(options.repeatLayers);
+    const plan = this.expandPlan(options.repeatLayers);
     const args = contextArgs(
       "createContext()",
       options,
@@ -409,7 +396,7 @@ export class Model implements AsyncDisposable {
       });
       this.#creating.add(made);
       const { handle, text } = await made.finally(() => this.#creating.delete(made));
-      const info = contextInfo(JSON.parse(text), effective);
+      const info = contextInfo(JSON.parse(text), plan);
       info.warnings = contextWarnings(options.nCtx, this.info.nCtxTrain, info);
       const requests = new Gate(info.nParallel);
       return { handle, info, requests, others: new Gate(4), disposed: false };
@@ -514,7 +501,7 @@ export class Model implements AsyncDisposable {
     options: ContextOptions & { signal?: AbortSignal } = {},
   ): Promise<Logits> {
     const { signal, ...rest } = options;
-    const { plan, effective } = this.#plan(rest.repeatLayers);
+    const plan = this.expandPlan(rest.repeatLayers);
     if (typeof prompt !== "string" && !Array.isArray(prompt)) {
       throw new TypeError("The prompt must be a string or a list of tokens");
     }
@@ -549,7 +536,7 @@ export class Model implements AsyncDisposable {
       },
       signal,
     );
-    const info = contextInfo(JSON.parse(text), effective);
+    const info = contextInfo(JSON.parse(text), plan);
     return { tokens, nVocab, data, plan: info.plan };
   }
 

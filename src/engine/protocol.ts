@@ -43,7 +43,6 @@ export type EngineCall =
   | { fn: "model_free"; model: number }
   | { fn: "debug_abort" }
   | { fn: "model_call"; model: number; call: unknown }
-  | { fn: "plan_check"; model: number; kind: number; words: Uint32Array }
   | {
     fn: "context_create";
     model: number;

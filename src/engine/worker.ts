@@ -183,11 +183,6 @@ function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): vo
       return void call(c.fn, req, c.model);
     case "model_call":
       return withBytes([JSON.stringify(c.call)], (o) => call(c.fn, req, c.model, o!));
-    case "plan_check":
-      return withBytes(
-        [words(c.words)],
-        (w) => call(c.fn, req, c.model, c.kind, w!, c.words.length),
-      );
     case "context_create":
       return withBytes(
         [JSON.stringify(c.options), words(c.words)],

@@ -124,12 +124,12 @@ export const OPTIONS = [
   { id: "nextn", names: ["--nextn"], ...whole(0, 511), default: 0, ...PLAN, commands: ["plan"],
     help: "next-token (MTP) layers that come after those" },
   { id: "from", names: ["--from"], ...text("FILE"), ...PLAN, commands: ["plan"],
-    help: "read the plan from a file: the grammar, mergekit YAML, or YAML or JSON with rys_relayer, layers or blocks; " +
+    help: "read the plan from a file: the grammar, or a recipe in YAML or JSON (mergekit, rys_relayer, RYS, layer_map); " +
       '"-" is standard input' },
   { id: "to", names: ["--to"], ...choice(["mergekit", "rys_relayer", "layers", "spec"]), ...PLAN, commands: ["plan"],
     help: "write the plan in another form" },
   { id: "source", names: ["--source"], ...text("NAME"), ...PLAN, commands: ["plan"],
-    help: "the model's name or repository, for --to mergekit and --to rys_relayer" },
+    help: "the model's folder or repository, for --to mergekit and --to rys_relayer (default: null)" },
 
   // Input
   { id: "prompt", names: ["-p", "--prompt"], ...text("TEXT"), ...INPUT, commands: ["run", "chat", "logits"],

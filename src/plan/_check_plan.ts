@@ -1,12 +1,21 @@
 import { quote } from "./_text.ts";
-import type { ParsePlanOptions, Position } from "./parse_plan.ts";
-import { type LayerRun, MAX_LAYERS } from "./types.ts";
+import { type LayerRun, MAX_LAYERS, type ParsePlanOptions } from "./types.ts";
 
-/** A plan's blocks, or its path as ranges. */
+/** Where in a text a block's or an entry's parts stand. */
+export interface Position {
+  start: number;
+  end: number;
+  count: number;
+  /** The text names the last layer, not the one after it. */
+  inclusive?: boolean;
+}
+
+/** A plan's blocks, or its path as ranges, and where they stand in its text. */
 export interface Checked {
   kind: "spec" | "path";
   spec: string;
   entries: readonly LayerRun[];
+  positions?: readonly Position[];
 }
 
 /** Refuses a size that no model has. */
@@ -22,11 +31,7 @@ export function checkModel(nLayer: number, nextn: number): void {
 }
 
 /** Refuses what the model, or if it is not known any model, cannot run. Allocates nothing, whatever the numbers. */
-export function checkPlan(
-  plan: Checked,
-  positions: readonly Position[],
-  options: ParsePlanOptions,
-): void {
+export function checkPlan(plan: Checked, options: ParsePlanOptions): void {
   const { nLayer } = options;
   const nextn = options.nextn ?? 0;
   if (nLayer !== undefined) checkModel(nLayer, nextn);
@@ -38,7 +43,7 @@ export function checkPlan(
 
   let total = isSpec ? nLayer ?? 0 : 0;
   for (const [i, { repeatStart, repeatEnd, repeatCount }] of plan.entries.entries()) {
-    const position = positions[i];
+    const position = plan.positions?.[i];
     const at = (part: "start" | "end" | "count") =>
       position === undefined ? "" : ` at position ${position[part]}`;
     const refuse = (why: string): never => {

@@ -1,5 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { expandPlan, planSeams } from "./expand_plan.ts";
+import { expandPlan } from "./expand_plan.ts";
+import { planSeams } from "./plan_seams.ts";
 import { parsePlan } from "./parse_plan.ts";
 import type { Plan } from "./types.ts";
 import { planToJson } from "./plan_json.ts";

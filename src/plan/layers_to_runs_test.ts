@@ -3,7 +3,7 @@ import { expandPlan } from "./expand_plan.ts";
 import { layersToRuns, runsToLayers } from "./layers_to_runs.ts";
 import { between, seeded } from "./_testing.ts";
 
-function coded(layers: number[]): string {
+function coded(layers: readonly number[]): string {
   return layersToRuns(layers).map((r) => `${r.repeatStart},${r.repeatEnd}x${r.repeatCount}`).join(
     " ",
   );

@@ -16,10 +16,12 @@
  */
 
 export * from "./types.ts";
-export { parsePlan, type ParsePlanOptions } from "./parse_plan.ts";
+export * from "./parse_plan.ts";
 export * from "./read_plan.ts";
 export * from "./format_plan.ts";
+export * from "./resolve_plan.ts";
 export * from "./expand_plan.ts";
+export * from "./plan_seams.ts";
 export * from "./plan_advisories.ts";
 export * from "./layers_to_runs.ts";
 export * from "./pack_plan.ts";

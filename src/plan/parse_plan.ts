@@ -1,29 +1,7 @@
 import { quote } from "./_text.ts";
-import { checkPlan } from "./_check_plan.ts";
-import type { LayerRun, Plan } from "./types.ts";
-
-/** Options for {@linkcode parsePlan}. */
-export interface ParsePlanOptions {
-  /** Layers the model has; without it, only what no model could run is refused. */
-  nLayer?: number;
-  /** Next-token (MTP) layers that come after those. */
-  nextn?: number;
-}
-
-/** A parsed plan and where each of its blocks or path entries begins in the text. */
-export interface LocatedPlan {
-  plan: Plan;
-  positions: Position[];
-}
-
-/** Where in the text a block's or an entry's parts stand. */
-export interface Position {
-  start: number;
-  end: number;
-  count: number;
-  /** The text names the last layer, not the one after it. */
-  inclusive?: boolean;
-}
+import { checkPlan, type Position } from "./_check_plan.ts";
+import { known } from "./_known.ts";
+import type { LayerRun, ParsePlanOptions, Plan } from "./types.ts";
 
 const U32_MAX = 0xffff_ffff;
 
@@ -66,11 +44,11 @@ class Scanner {
     );
   }
 
-  number(what: string): { value: number; at: number } {
+  number(what: string, hint = ""): { value: number; at: number } {
     this.skipSpaces();
     const at = this.pos;
     while (/^[0-9]$/.test(this.text[this.pos] ?? "")) this.pos++;
-    if (this.pos === at) this.expected(what);
+    if (this.pos === at) this.expected(what, hint);
     const digits = this.text.slice(at, this.pos);
     const value = Number(digits);
     if (value > U32_MAX) {
@@ -89,11 +67,13 @@ function parseBlocks(scan: Scanner): { blocks: LayerRun[]; positions: Position[]
   const blocks: LayerRun[] = [];
   const positions: Position[] = [];
   do {
+    const isTuple = scan.accept("(");
     const start = scan.number("a layer index");
     let inclusive = false;
     if (scan.accept("..")) inclusive = true;
     else if (!scan.accept(",") && !scan.accept("-")) scan.expected("',', '-' or '..'");
     const end = scan.number("a layer index");
+    if (isTuple && !scan.accept(")")) scan.expected("')'");
     let count = { value: 1, at: end.at };
     if (scan.accept("x")) count = scan.number("a repeat count");
     blocks.push({
@@ -116,7 +96,9 @@ function parsePath(scan: Scanner): { entries: LayerRun[]; positions: Position[] 
   const positions: Position[] = [];
   do {
     const start = scan.number("a layer index");
-    const end = scan.accept("..") ? scan.number("a layer index") : start;
+    const end = scan.accept("..")
+      ? scan.number("a layer index", "; the last layer has to be named")
+      : start;
     entries.push({ repeatStart: start.value, repeatEnd: end.value + 1, repeatCount: 1 });
     positions.push({ start: start.at, end: end.at, count: end.at, inclusive: true });
     if (scan.done) return { entries, positions };
@@ -124,38 +106,12 @@ function parsePath(scan: Scanner): { entries: LayerRun[]; positions: Position[] 
   return scan.expected("'..', ',' or the end");
 }
 
-/** {@linkcode parsePlan}, keeping the positions. */
-export function locatePlan(spec: string, options: ParsePlanOptions = {}): LocatedPlan {
-  if (typeof spec !== "string") {
-    throw new TypeError(`A layer spec must be text, not ${typeof spec}`);
-  }
-  const scan = new Scanner(spec);
-  if (scan.done) {
-    throw new SyntaxError(
-      `Cannot parse layer spec ${
-        quote(spec)
-      }: expected a layer index at position 0, but it is empty; write "none" for the model's own layers`,
-    );
-  }
-  if (scan.accept("none")) {
-    if (!scan.done) scan.expected("the end");
-    return { plan: { kind: "none", spec }, positions: [] };
-  }
-  if (scan.accept("layers:")) {
-    const { entries, positions } = parsePath(scan);
-    // Checked before it is expanded: the text decides how much that would be.
-    checkPlan({ kind: "path", spec, entries }, positions, options);
-    const layers: number[] = [];
-    for (const { repeatStart, repeatEnd } of entries) {
-      for (let il = repeatStart; il < repeatEnd; il++) layers.push(il);
-    }
-    return { plan: { kind: "path", spec, layers }, positions };
-  }
-  scan.accept("blocks:");
-  const { blocks, positions } = parseBlocks(scan);
-  checkPlan({ kind: "spec", spec, entries: blocks }, positions, options);
-  return { plan: { kind: "spec", spec, blocks }, positions };
-}
+/** ExLlamaV3's layer map: ranges with a comma between them, which no list of blocks has. */
+const LAYER_MAP = /^[ \t]*\d+[ \t]*\.\.[ \t]*\d+[ \t]*,/;
+
+/** RYS's baseline: a block of no layers. */
+const BASELINE =
+  /^[ \t]*(?:blocks:)?[ \t]*(?:0[ \t]*,[ \t]*0|\([ \t]*0[ \t]*,[ \t]*0[ \t]*\))[ \t]*$/;
 
 /**
  * Reads a layer plan from text.
@@ -167,6 +123,9 @@ export function locatePlan(spec: string, options: ParsePlanOptions = {}): Locate
  * - `43,45;28,34`: several blocks, applied one after another; `blocks:43,45;28,34` is the same;
  * - `layers:0..33,33,34..63`: the very path, ranges inclusive;
  * - `none`: the model's own layers.
+ *
+ * As others write it: `(26,34)` is `26,34` and `0,0` is `none` (RYS); `0..33,33..63`, ranges with a comma between them,
+ * is a path (ExLlamaV3's layer map).
  *
  * @param spec The text.
  * @param options What is known of the model.
@@ -187,5 +146,34 @@ export function locatePlan(spec: string, options: ParsePlanOptions = {}): Locate
  * ```
  */
 export function parsePlan(spec: string, options: ParsePlanOptions = {}): Plan {
-  return locatePlan(spec, options).plan;
+  if (typeof spec !== "string") {
+    throw new TypeError(`A layer spec must be text, not ${typeof spec}`);
+  }
+  const scan = new Scanner(spec);
+  if (scan.done) {
+    throw new SyntaxError(
+      `Cannot parse layer spec ${
+        quote(spec)
+      }: expected a layer index at position 0, but it is empty; write "none" for the model's own layers`,
+    );
+  }
+  if (BASELINE.test(spec)) return known({ kind: "none", spec }, []);
+  if (scan.accept("none")) {
+    if (!scan.done) scan.expected("the end");
+    return known({ kind: "none", spec }, []);
+  }
+  if (scan.accept("layers:") || LAYER_MAP.test(spec)) {
+    const { entries, positions } = parsePath(scan);
+    // Checked before it is expanded: the text decides how much that would be.
+    checkPlan({ kind: "path", spec, entries, positions }, options);
+    const layers: number[] = [];
+    for (const { repeatStart, repeatEnd } of entries) {
+      for (let il = repeatStart; il < repeatEnd; il++) layers.push(il);
+    }
+    return known({ kind: "path", spec, layers }, entries, positions);
+  }
+  scan.accept("blocks:");
+  const { blocks, positions } = parseBlocks(scan);
+  checkPlan({ kind: "spec", spec, entries: blocks, positions }, options);
+  return known({ kind: "spec", spec, blocks }, blocks, positions);
 }

@@ -1,5 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { parsePlan } from "./parse_plan.ts";
+import type { SpecPlan } from "./types.ts";
 import { between, pick, seeded } from "./_testing.ts";
 
 function blocksOf(spec: string): number[][] {
@@ -8,7 +9,7 @@ function blocksOf(spec: string): number[][] {
   return plan.blocks.map((b) => [b.repeatStart, b.repeatEnd, b.repeatCount]);
 }
 
-function layersOf(spec: string): number[] {
+function layersOf(spec: string): readonly number[] {
   const plan = parsePlan(spec);
   if (plan.kind !== "path") throw new Error(`${spec} is ${plan.kind}`);
   return plan.layers;
@@ -44,6 +45,28 @@ Deno.test("parsePlan() reads paths", () => {
   assertEquals(layersOf("layers:0,1,2,3,3,4"), [0, 1, 2, 3, 3, 4]);
   assertEquals(layersOf(" layers: 0 .. 1 , 5 , 2 "), [0, 1, 5, 2]);
   assertEquals(layersOf("layers:0"), [0]);
+});
+
+Deno.test("parsePlan() reads RYS's pairs and its baseline", () => {
+  assertEquals(blocksOf("(33,36)"), [[33, 36, 2]]);
+  assertEquals(blocksOf(" ( 33 , 36 ) x 2 ; (1,2)"), [[33, 36, 3], [1, 2, 2]]);
+  assertEquals(blocksOf("blocks:(33,36)"), [[33, 36, 2]]);
+  for (const spec of ["0,0", "(0, 0)", "blocks:0,0", " 0 , 0 "]) {
+    assertEquals(parsePlan(spec), { kind: "none", spec });
+  }
+});
+
+Deno.test("parsePlan() reads ExLlamaV3's layer maps", () => {
+  assertEquals(layersOf("0..3,2..5"), [0, 1, 2, 3, 2, 3, 4, 5]);
+  assertEquals(layersOf("0..3, 3, 4..5"), [0, 1, 2, 3, 3, 4, 5]);
+  // A single range is a block, as ever.
+  assertEquals(blocksOf("0..3"), [[0, 4, 2]]);
+});
+
+Deno.test("parsePlan() gives a plan that stays as it is", () => {
+  const plan = parsePlan("26,34");
+  assertThrows(() => Object.assign(plan, { spec: "1,2" }), TypeError);
+  assertThrows(() => Object.assign((plan as SpecPlan).blocks[0]!, { repeatEnd: 40 }), TypeError);
 });
 
 Deno.test("parsePlan() reads none, and keeps the text as it was written", () => {
@@ -94,7 +117,18 @@ const SYNTAX: [spec: string, message: string][] = [
     "33,34 35",
     `Cannot parse layer spec "33,34 35": expected 'x', ';' or the end after '34' at position 6, found "3"`,
   ],
-  ["(33,34)", `Cannot parse layer spec "(33,34)": expected a layer index at position 0, found "("`],
+  [
+    "(33,34",
+    `Cannot parse layer spec "(33,34": expected ')' after '34' at position 6`,
+  ],
+  [
+    "(33),34",
+    `Cannot parse layer spec "(33),34": expected ',', '-' or '..' after '33' at position 3, found ")"`,
+  ],
+  [
+    "0..15,11..",
+    `Cannot parse layer spec "0..15,11..": expected a layer index after '..' at position 10; the last layer has to be named`,
+  ],
   [
     "３３,34",
     `Cannot parse layer spec "３３,34": expected a layer index at position 0, found "３"`,
@@ -122,7 +156,7 @@ const SYNTAX: [spec: string, message: string][] = [
   ],
   [
     "layers:0..",
-    `Cannot parse layer spec "layers:0..": expected a layer index after '..' at position 10`,
+    `Cannot parse layer spec "layers:0..": expected a layer index after '..' at position 10; the last layer has to be named`,
   ],
   [
     "layers:0;1",
@@ -133,8 +167,8 @@ const SYNTAX: [spec: string, message: string][] = [
     `Cannot parse layer spec "blocks:": expected a layer index after 'blocks:' at position 7`,
   ],
   [
-    "0..15,11..31",
-    `Cannot parse layer spec "0..15,11..31": expected 'x', ';' or the end after '15' at position 5, found ","; ` +
+    "0,1,1,2",
+    `Cannot parse layer spec "0,1,1,2": expected 'x', ';' or the end after '1' at position 3, found ","; ` +
     `a list of layers is written "layers:0..33,33,34..63"`,
   ],
 ];
@@ -149,7 +183,8 @@ const RANGE: [spec: string, nLayer: number | undefined, why: string][] = [
   ["34,33", 64, "the block 34,33 at position 0 is reversed"],
   ["33,33", 64, "the block 33,33 at position 0 is empty"],
   ["34..32", 64, "the block 34..32 at position 0 is reversed"],
-  ["0,0", 64, `the block 0,0 at position 0 is empty; "none" stands for the model's own layers`],
+  ["0,0;1,2", 64, `the block 0,0 at position 0 is empty; "none" stands for the model's own layers`],
+  ["0..15,11..63", 40, "layer 63 at position 10 is out of range: the model has layers 0..39"],
   ["60,70", 40, "layer 60 at position 0 is out of range: the model has layers 0..39"],
   [
     "30,50",

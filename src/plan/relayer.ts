@@ -1,10 +1,8 @@
 import { isRecord, layerNumber, show } from "./_text.ts";
-import { checkPlan } from "./_check_plan.ts";
+import { oneLayer, pathOf } from "./_path.ts";
 import { expandPlan } from "./expand_plan.ts";
-import { formatPlan } from "./format_plan.ts";
-import { locatePlan } from "./parse_plan.ts";
-import type { ParsePlanOptions } from "./parse_plan.ts";
-import { type EffectivePlan, MAX_LAYERS, type PathPlan } from "./types.ts";
+import { parsePlan } from "./parse_plan.ts";
+import { type EffectivePlan, MAX_LAYERS, type ParsePlanOptions, type PathPlan } from "./types.ts";
 
 /** The object that RYS writes into a Hugging Face config under `rys_relayer`. */
 export interface RysRelayer {
@@ -55,7 +53,7 @@ export function fromRelayer(config: object, options: ParsePlanOptions = {}): Pat
       `rys_relayer.source_num_layers is ${source}, but the model has ${options.nLayer} layers`,
     );
   }
-  let layers: number[];
+  let layers: readonly number[];
   if (root.layer_indices === undefined || root.layer_indices === null) {
     // Older files have the text alone.
     if (typeof root.spec !== "string") {
@@ -74,10 +72,7 @@ export function fromRelayer(config: object, options: ParsePlanOptions = {}): Pat
   if (layers.some((il) => il < 0)) {
     throw new RangeError("rys_relayer.layer_indices has a layer below 0");
   }
-  const plan: PathPlan = { kind: "path", spec: "", layers };
-  plan.spec = formatPlan(plan);
-  const entries = layers.map((il) => ({ repeatStart: il, repeatEnd: il + 1, repeatCount: 1 }));
-  checkPlan({ ...plan, entries }, [], { nLayer: source, nextn: options.nextn ?? 0 });
+  const plan = pathOf(layers.map(oneLayer), { nLayer: source, nextn: options.nextn ?? 0 });
 
   const target = layerNumber(
     root.target_num_layers ?? layers.length,
@@ -107,7 +102,7 @@ export function fromRelayer(config: object, options: ParsePlanOptions = {}): Pat
 /** Other tools may put prose in `spec`; only a spec that parses can contradict the list. */
 function isOurGrammar(spec: string): boolean {
   try {
-    locatePlan(spec);
+    parsePlan(spec);
     return true;
   } catch {
     return false;

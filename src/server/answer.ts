@@ -18,7 +18,7 @@ export interface Ran {
     /** Hash of the layers in their order. */
     plan_hash: string;
     /** Warnings of what tends to make a model worse. */
-    advisories: string[];
+    advisories: readonly string[];
     /** Seed of the sampler. */
     seed?: number;
     /** What the request or its answer leaves to be desired. */

@@ -172,7 +172,7 @@ async function hostOf(
         args: kind === "text"
           ? args
           : [...args, "--embedding", "--pooling", kind === "rerank" ? "rank" : pooling],
-        repeatLayers: plan.layers,
+        repeatLayers: plan,
         nCtx,
         nParallel: settings.nParallel,
       });

@@ -1,10 +1,10 @@
 import type { ContextOptions, LoadModelOptions, Model, ModelInfo } from "../engine/mod.ts";
 import { DEFAULT_PARALLEL } from "../engine/context_options.ts";
-import type { PlanInput } from "../engine/mod.ts";
 import { checkOptions, finiteNumber } from "../options/check_option.ts";
 import { knownNames, namesOf } from "../options/names.ts";
 import { optionById, optionsOf } from "../options/table.ts";
 import type { GgufModel } from "../gguf/mod.ts";
+import type { PlanInput } from "../plan/mod.ts";
 
 /** Options of {@linkcode createServer}. */
 export interface ServerOptions {

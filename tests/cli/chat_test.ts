@@ -34,6 +34,18 @@ Deno.test("chat ends at a mistake in what is piped in", async () => {
   assertStringIncludes(err, "did you mean /plan?");
 });
 
+Deno.test("chat sends what starts with two slashes as a message with one", async () => {
+  const { code, out } = await program([...quick, "-st", "--quiet"], { stdin: "//etc/hosts\n" });
+  assertEquals(code, 0);
+  const same = await program([...quick, "-st", "--quiet", "-p", "/etc/hosts"]);
+  assertEquals(out, same.out);
+  const help = await program([...quick, "--quiet"], { stdin: "/help\n" });
+  assertStringIncludes(help.err, "//TEXT        send a message that starts with a slash");
+  const unknown = await program([...quick, "--quiet"], { stdin: "/etc/hosts\n" });
+  assertEquals(unknown.code, 2);
+  assertStringIncludes(unknown.err, "(//etc/hosts sends it as a message)");
+});
+
 Deno.test("chat goes on after Ctrl-C in an answer", async () => {
   const args = ["chat", "-m", MODEL, "--quiet", "--ignore-eos", "-n", "-1", "-c", "2048"];
   const child = start(args);

@@ -1,5 +1,5 @@
-import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
-import { json, MODEL, program } from "./_program.ts";
+import { assert, assertAlmostEquals, assertEquals, assertStringIncludes } from "@std/assert";
+import { json, MOD, MODEL, program } from "./_program.ts";
 
 Deno.test("logits writes a row for each token", async () => {
   const file = await Deno.makeTempFile();
@@ -70,6 +70,54 @@ Deno.test("logits -o does not overwrite a model or its own prompt", async () => 
     const prompt = ["-f", `${dir}/p.txt`, "-o", `${dir}/p.txt`];
     assertEquals((await program(["logits", "-m", MODEL, ...prompt])).code, 2);
     assertEquals(await Deno.readTextFile(`${dir}/p.txt`), "Once");
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "logits -o leaves the old file, and nothing else, where the disk has no room",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    const dir = await Deno.makeTempDir();
+    try {
+      const out = `${dir}/out.bin`;
+      await Deno.writeTextFile(out, "what was there");
+      // No file of this process may grow beyond 8 KiB: writes fail as on a full disk, half way.
+      const args = ["run", "-A", "--quiet", MOD, "logits", "-m", MODEL, "-p", "Once upon a time"];
+      const limited = new Deno.Command("sh", {
+        args: ["-c", `trap '' XFSZ; ulimit -f 16; exec "$@"`, "sh", Deno.execPath(), ...args]
+          .concat("-o", out),
+        env: { LLAMA_ARG_REPEAT_LAYERS: "" },
+        stdin: "null",
+      });
+      const { code, stdout, stderr } = await limited.output();
+      const err = new TextDecoder().decode(stderr);
+      assertEquals([code, stdout.length], [1, 0], err);
+      assertStringIncludes(err, `error: cannot write ${out}: File too large\n`);
+      assertEquals(await Deno.readTextFile(out), "what was there");
+      assertEquals([...Deno.readDirSync(dir)].map((entry) => entry.name), ["out.bin"]);
+    } finally {
+      await Deno.remove(dir, { recursive: true });
+    }
+  },
+});
+
+Deno.test("logits -o writes to a device as it stands, and through a link", async () => {
+  const dir = await Deno.makeTempDir();
+  const args = ["logits", "-m", MODEL, "--tokens", "1"];
+  try {
+    await Deno.writeTextFile(`${dir}/file`, "old");
+    await Deno.symlink(`${dir}/file`, `${dir}/link`);
+    const { bytes } = await json([...args, "-o", `${dir}/link`]);
+    assertEquals((await Deno.lstat(`${dir}/link`)).isSymlink, true);
+    assertEquals((await Deno.stat(`${dir}/file`)).size, bytes);
+    if (Deno.build.os !== "linux") return;
+    assertEquals((await program([...args, "-o", "/dev/null"])).code, 0);
+    assertEquals((await Deno.lstat("/dev/null")).isCharDevice, true);
+    const full = await program([...args, "-o", "/dev/full"]);
+    assertEquals(full.code, 1);
+    assertStringIncludes(full.err, "cannot write /dev/full: No space left on device");
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

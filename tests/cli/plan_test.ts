@@ -73,6 +73,36 @@ Deno.test("plan --to writes what --from reads", async () => {
   assertEquals((await json(["plan", "--from", "-"], { stdin: relayer })).n_layer, 64);
 });
 
+Deno.test("plan --to names no repository that nobody gave", async () => {
+  const args = ["plan", "-m", MODEL, "--repeat-layers", "26,34", "--to"];
+  const { out } = await program([...args, "mergekit"]);
+  assertEquals(out.match(/model: .*/g), ["model: null", "model: null"]);
+  assertStringIncludes(out, "# Write the model's folder or repository");
+  const relayer = JSON.parse((await program([...args, "rys_relayer"])).out);
+  assertEquals(relayer.rys_relayer.source_repo_id, null);
+  const named = (await program([...args, "mergekit", "--source", "a/b"])).out;
+  assertEquals(named.match(/model: .*/g), ['model: "a/b"', 'model: "a/b"']);
+});
+
+Deno.test("--repeat-layers takes what other programs write", async () => {
+  for (
+    const [spec, layers] of [
+      ["(33,36)", 43],
+      ["0,0", 40],
+      ["0..13,10..39", 44],
+      ["[[0, 14], [10, 40]]", 44],
+      ['{"key": [33, 36]}', 43],
+      ['{"spec": "blocks:33,36"}', 43],
+    ] as const
+  ) {
+    const plan = await json(["plan", "-m", MODEL, "--repeat-layers", spec]);
+    assertEquals([spec, plan.n_layer_eff], [spec, layers]);
+  }
+  const { code, err } = await program(["plan", "-m", MODEL, "--repeat-layers", "[33, 36]"]);
+  assertEquals(code, 2);
+  assertStringIncludes(err, 'a block to repeat is written "33,36"');
+});
+
 Deno.test("plan takes its default from the environment", async () => {
   const env = { LLAMA_ARG_REPEAT_LAYERS: "26,34" };
   assertEquals((await json(["plan", "--n-layer", "64"], { env })).n_layer_eff, 72);

@@ -215,3 +215,25 @@ Deno.test("run takes quantised caches and small batches", async () => {
   assert(q8.kv_bytes < f16.kv_bytes);
   assertEquals(q8.n_ctx, 512);
 });
+
+Deno.test("run names --chat where a raw prompt goes past the chat template", async () => {
+  const note =
+    "note: the model has a chat template, which a raw prompt goes past; --chat uses it\n";
+  const args = ["-m", MODEL, "-n", "1", "--temp", "0"];
+  const noted = async (more: string[]) => (await program([...args, ...more])).err.includes(note);
+  assertEquals(await noted(["-p", "Hello"]), true);
+  assertEquals(await noted(["-p", "Hello", "--json"]), true);
+  assertEquals(await noted(["-p", "Hello", "--chat"]), false);
+  assertEquals(await noted(["-p", "Hello", "--quiet"]), false);
+  // Somebody has put it into the template already.
+  assertEquals(await noted(["-p", "<|im_start|>user\nHello<|im_end|>\n"]), false);
+});
+
+Deno.test("run says why there is no text", async () => {
+  const args = ["-m", MODEL, "-p", "Hello", "-n", "4", "--grammar", 'root ::= ""'];
+  for (const more of [[], ["--json"]]) {
+    const { code, err } = await program([...args, ...more]);
+    assertEquals(code, 0, err);
+    assertStringIncludes(err, "note: there is no text: the model ended at once\n");
+  }
+});

@@ -3,10 +3,13 @@ import {
   type CacheType,
   EngineError,
   estimateCost,
+  expandPlan,
   modelFacts,
   parsePlan,
+  planHashHex,
   readModel,
 } from "@rys/edge";
+import { formsOf, randomPlan, seeded } from "../../src/plan/_testing.ts";
 import { DEMO, greedy, pieces, SMALL, STORY, test } from "./_engine.ts";
 
 const PLANS = ["none", "20,24", "18,22x2", "4,8;30,34"];
@@ -115,6 +118,43 @@ test("every form of a plan gives the same context", async (model) => {
     assertEquals(model.expandPlan(repeatLayers).layers, layers, JSON.stringify(repeatLayers));
     await using context = await model.createContext({ ...SMALL, repeatLayers });
     assertEquals(context.info.plan.layers, layers);
+  }
+});
+
+test("what runs is what expandPlan() says, for random plans in every form", async (model) => {
+  const random = seeded(23);
+  const { nLayer } = model.info;
+  const seen = new Set<string>();
+  // The first has every form.
+  const plans = [expandPlan("20,24", nLayer)];
+  while (plans.length < 12) plans.push(randomPlan(random, nLayer, 80));
+  for (const plan of plans) {
+    for (const [form, repeatLayers] of Object.entries(formsOf(plan))) {
+      assertEquals(model.expandPlan(repeatLayers).layers, plan.layers, form);
+      // Each form with some of the plans: a context takes time.
+      if (seen.has(form) && random() < 0.8) continue;
+      seen.add(form);
+      await using context = await model.createContext({ ...SMALL, nCtx: 256, repeatLayers });
+      // The engine's own list and hash; a difference from what was asked for is an error of createContext().
+      const { planHash } = context.info;
+      assertEquals([form, planHash], [form, planHashHex(plan.layers)]);
+    }
+  }
+  assertEquals([...seen].sort(), Object.keys(formsOf(plans[0]!)).sort());
+});
+
+test("a plan object runs by its blocks and layers, not by its text", async (model) => {
+  const blocks = [{ repeatStart: 1, repeatEnd: 3, repeatCount: 2 }];
+  for (
+    const [repeatLayers, spec] of [
+      [{ kind: "spec", spec: "26,34", blocks }, "1,3"],
+      [{ kind: "path", spec: "", layers: [0, 1, 2, 3] }, "layers:0..3"],
+    ] as const
+  ) {
+    await using context = await model.createContext({ ...SMALL, repeatLayers });
+    const { layers } = expandPlan(repeatLayers, model.info.nLayer);
+    assertEquals([context.info.plan.layers, context.info.plan.spec], [layers, spec]);
+    assertEquals(context.info.planHash, planHashHex(layers));
   }
 });
 

@@ -55,7 +55,6 @@ test("a C++ exception is an error of its call alone", async () => {
   const client = await EngineClient.start({ dist: DIST, verbosity: 1, threads: 2 });
   const cases: [Parameters<typeof client.call>[0], string][] = [
     [{ fn: "model_call", model: 99, call: { do: "tokenize", text: "x" } }, "model 99"],
-    [{ fn: "plan_check", model: 99, kind: 1, words: new Uint32Array([0, 1, 2]) }, "model 99"],
     [{ fn: "model_load", options: { path: "/rys/file/77", args: [] }, cancel: 0 }, "77"],
     [
       { fn: "model_load", options: { path: "/rys/file/77", args: ["--nope"] }, cancel: 0 },

@@ -1,12 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadModel } from "@rys/edge";
 import { EngineClient } from "../../src/engine/client.ts";
-import { packPlan, parsePlan } from "../../src/plan/mod.ts";
+import { expandPlan, packPlan } from "../../src/plan/mod.ts";
 import { child, DEMO, greedy, inRepo, SMALL, STORY } from "../engine/_engine.ts";
 import { gpuTest, loadOnGpu } from "./_gpu.ts";
 import { recording, test } from "./_recording.ts";
 
-const { kind, words } = packPlan(parsePlan("20,22"));
+const { kind, words } = packPlan(expandPlan("20,22", 40));
 
 /** Loads, makes a context with a plan, generates a token, frees; all in one engine. */
 async function round(client: EngineClient, path: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { writeWhole } from "../../src/cli/write_whole.ts";
 import { runOracle } from "../oracle/run_oracle.ts";
 
 /** Types that {@linkcode quantised} makes. */
@@ -31,9 +32,7 @@ export async function quantised(path: string, type: Quant, cache?: string): Prom
   const { files, lines, code } = await runOracle(args, () => {}, inputs);
   const bytes = files.get("model.gguf");
   if (code !== 0 || !bytes) throw new Error(`Cannot make ${made}: ${lines.join("; ")}`);
-  // Renamed when whole; one name, so that what a kill leaves is overwritten.
-  await Deno.writeFile(`${made}.part`, bytes);
-  await Deno.rename(`${made}.part`, made);
+  await writeWhole(made, bytes);
   return made;
 }
 

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { writeWhole } from "../../src/cli/write_whole.ts";
 import { runOracle } from "./run_oracle.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -18,9 +19,6 @@ export async function fixture(name: string): Promise<string> {
   const bytes = files.get(`${name}.gguf`);
   if (code !== 0 || !bytes) throw new Error(`no fixture ${name}: ${lines.slice(-3).join("; ")}`);
   await Deno.mkdir(dir, { recursive: true });
-  // Renamed when whole: another test may write the same file, and a kill leaves none that is cut.
-  const partial = await Deno.makeTempFile({ dir, suffix: ".partial" });
-  await Deno.writeFile(partial, bytes);
-  await Deno.rename(partial, path);
+  await writeWhole(path, bytes); // another test may write the same file
   return path;
 }

@@ -1,5 +1,5 @@
-import type { Context, GenerateOptions, PlanInput } from "../../engine/mod.ts";
-import { type EffectivePlan, planToJson } from "../../plan/mod.ts";
+import type { Context, GenerateOptions } from "../../engine/mod.ts";
+import { type EffectivePlan, type PlanInput, planToJson } from "../../plan/mod.ts";
 import { UsageError } from "../errors.ts";
 import { gpuJson, gpuLine } from "../flags/gpu_flags.ts";
 import type { Flags } from "../flags/parse_flags.ts";
@@ -42,6 +42,33 @@ export function statsOf(samples: readonly number[]): Stats {
   return { mean, stddev: samples.length < 2 ? 0 : Math.sqrt(squares / (samples.length - 1)) };
 }
 
+/** A speed beside that without a plan. */
+export interface Ratio {
+  /** The mean speed over that without a plan. */
+  ratio: number;
+  /** Its standard deviation, from that of both speeds. */
+  stddev: number;
+  /** The spread hides what the ratio says. */
+  doubtful: boolean;
+}
+
+/**
+ * How a speed compares to that without a plan.
+ *
+ * @param samples Tokens per second.
+ * @param base Tokens per second without a plan, measured in turn with them.
+ */
+export function ratioOf(samples: readonly number[], base: readonly number[]): Ratio {
+  const [own, plain] = [statsOf(samples), statsOf(base)];
+  const ratio = own.mean / plain.mean;
+  const stddev = samples === base
+    ? 0
+    : ratio * Math.hypot(own.stddev / own.mean, plain.stddev / plain.mean);
+  // It should be less than the change that the ratio tells of, and than a quarter of the ratio itself.
+  const doubtful = !(stddev <= Math.max(Math.abs(1 - ratio), 0.02) && stddev <= ratio / 4);
+  return { ratio, stddev, doubtful };
+}
+
 /**
  * The command `bench`.
  *
@@ -63,21 +90,19 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
   }
 
   await using loaded = await openModel(flags, shell, (file) => {
-    for (const spec of specs.length > 0 ? specs : [undefined]) {
-      const plan = planFor(where, spec, file);
+    const plans = (specs.length > 0 ? specs : [undefined])
+      .map((spec) => planFor(where, spec, file));
+    for (const plan of plans) {
       for (const text of plan.advisories) {
-        shell.warn(specs.length > 1 ? `${plan.spec}: ${text}` : text);
+        shell.warn(plans.length > 1 ? `${plan.spec}: ${text}` : text);
       }
     }
+    const none = planFor("", "none", file);
+    const isOwnNone = specs.length === 0 && plans[0]!.layers.join() === none.layers.join();
+    return isOwnNone ? [none] : [none, ...plans];
   });
   const { nCtxTrain } = loaded.model.info;
   const nCtx = flags.number("nCtx") ?? Math.max(...tests.map((test) => test.n)) + 16;
-  const plans: PlanInput[] = [
-    "none",
-    ...specs.length === 0 && loaded.model.info.layerPlan !== ""
-      ? [loaded.model.info.layerPlan]
-      : specs,
-  ];
   const options = {
     ...loaded.options,
     nCtx: nCtx || nCtxTrain,
@@ -85,7 +110,7 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
   };
   const contexts: Context[] = [];
   const rows: Row[] = [];
-  for (const repeatLayers of plans) {
+  for (const repeatLayers of loaded.checked) {
     const context = await loaded.model.createContext({ ...options, repeatLayers });
     contexts.push(context);
     await measure(context, { kind: "tg", n: 4 }, shell.signal); // the first is slower
@@ -106,13 +131,16 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
   }
   if (!shell.quiet && Deno.stderr.isTerminal()) shell.err("\r\x1b[K");
 
-  const baseOf = (row: Row) =>
-    statsOf(rows.find((other) => other.kind === row.kind && other.n === row.n)!.samples).mean;
+  const toBase = (row: Row) =>
+    ratioOf(
+      row.samples,
+      rows.find((other) => other.kind === row.kind && other.n === row.n)!.samples,
+    );
   const { threads } = contexts[0]!.info;
   if (flags.on("json")) {
-    await shell.out(JSON.stringify(toJson(rows, baseOf, loaded, threads)) + "\n");
+    await shell.out(JSON.stringify(toJson(rows, toBase, loaded, threads)) + "\n");
   } else {
-    await shell.out(table(rows, baseOf, loaded, threads));
+    await shell.out(table(rows, toBase, loaded, threads));
   }
   return 0;
 }
@@ -149,7 +177,7 @@ async function measure(context: Context, { kind, n }: Test, signal: AbortSignal)
 
 function toJson(
   rows: readonly Row[],
-  baseOf: (row: Row) => number,
+  toBase: (row: Row) => Ratio,
   { model, file }: LoadedModel,
   threads: number,
 ): Record<string, unknown> {
@@ -165,6 +193,7 @@ function toJson(
     gpu: gpuJson(model.info),
     results: rows.map((row) => {
       const { mean, stddev } = statsOf(row.samples);
+      const base = toBase(row);
       return {
         test: `${row.kind}${row.n}`,
         n_prompt: row.kind === "pp" ? row.n : 0,
@@ -173,7 +202,9 @@ function toJson(
         avg_ts: mean,
         stddev_ts: stddev,
         samples_ts: row.samples,
-        ratio: mean / baseOf(row),
+        ratio: base.ratio,
+        ratio_stddev: base.stddev,
+        ratio_doubtful: base.doubtful,
         expected_ratio: row.plan.nLayer / row.plan.nLayerEff,
       };
     }),
@@ -182,19 +213,22 @@ function toJson(
 
 function table(
   rows: readonly Row[],
-  baseOf: (row: Row) => number,
+  toBase: (row: Row) => Ratio,
   { model, gpu }: LoadedModel,
   threads: number,
 ): string {
   const style = styles(showsColour(Deno.stdout));
+  let isDoubtful = false;
   const cells = rows.map((row) => {
     const { mean, stddev } = statsOf(row.samples);
+    const { ratio, doubtful } = toBase(row);
+    isDoubtful ||= doubtful;
     return [
       row.plan.spec.trim(),
       String(row.plan.nLayerEff),
       `${row.kind}${row.n}`,
       mean.toFixed(2) + (row.samples.length > 1 ? ` ± ${stddev.toFixed(2)}` : ""),
-      formatRatio(mean / baseOf(row)),
+      formatRatio(ratio) + (doubtful ? " ?" : ""),
     ];
   });
   const head = ["plan", "layers", "test", "tokens/s", "to none"];
@@ -214,5 +248,9 @@ function table(
   }|\n`;
   const backend = model.info.gpu === null ? "CPU" : `WebGPU (${gpuLine(model.info, gpu)})`;
   return `${model.info.desc}; ${backend}, ${threads} threads\n\n` +
-    style.bold(line(head)) + rule + cells.map(line).join("");
+    style.bold(line(head)) + rule + cells.map(line).join("") +
+    (isDoubtful
+      ? "\n?: the speeds spread too far for this ratio to say anything; more repetitions (-r N) or a machine " +
+        "that does nothing else may help\n"
+      : "");
 }

@@ -8,13 +8,14 @@ import { planInput, planInputOrNone } from "../flags/plan_input.ts";
 import { alignLines, planLines } from "../terminal/plan_text.ts";
 import {
   bootLog,
-  checkFit,
+  fittingPlan,
   type LoadedModel,
   openContext,
   openModel,
+  planFor,
   type Session,
 } from "../session.ts";
-import { speeds, stream } from "./run.ts";
+import { noText, speeds, stream } from "./run.ts";
 import { type Shell, styles } from "../terminal/shell.ts";
 import { suggest } from "../flags/suggest.ts";
 
@@ -24,6 +25,7 @@ const HELP =
 /reset        begin anew
 /stats        speeds and sizes
 /exit         leave (also Ctrl-D)
+//TEXT        send a message that starts with a slash, e.g. //etc/hosts
 Ctrl-C stops an answer.
 `;
 
@@ -39,8 +41,12 @@ export async function chat(flags: Flags, shell: Shell): Promise<number> {
   const options = await generateOptions(flags);
   const first = await promptText(flags);
   const lines = lineSource(shell, "> "); // before loading, so that what is typed meanwhile is kept
-  await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
-  const session = await openContext(flags, loaded, spec, where);
+  await using loaded = await openModel(
+    flags,
+    shell,
+    (file) => fittingPlan(flags, where, spec, file),
+  );
+  const session = await openContext(flags, loaded, loaded.checked);
   bootLog(loaded, session, shell);
   if (
     !loaded.model.info.hasChatTemplate && !flags.has("chatTemplate") &&
@@ -95,11 +101,11 @@ class Chat {
       const text = line.text.trim();
       if (text === "") continue;
       try {
-        if (text.startsWith("/")) {
+        if (text.startsWith("/") && !text.startsWith("//")) {
           if (await this.#command(text)) return 0;
           continue;
         }
-        await this.#answer(text);
+        await this.#answer(text.startsWith("//") ? text.slice(1) : text);
       } catch (error) {
         this.#tell(error, lines.isTerminal);
       }
@@ -131,7 +137,13 @@ class Chat {
         ...this.options,
         signal: AbortSignal.any([this.shell.signal, stop.signal]),
       });
-      this.#last = await stream(generation, this.shell, (text) => said += text);
+      let hasThought = false;
+      const end = await stream(generation, this.shell, (piece) => {
+        said += piece.text;
+        hasThought ||= Boolean(piece.reasoning);
+      });
+      if (said === "") this.shell.note(noText(end, hasThought, this.options));
+      this.#last = end;
       this.#messages.push(user, { role: "assistant", content: said });
     } catch (error) {
       if (!stop.signal.aborted || this.shell.signal.aborted) throw flagFault(this.flags, error);
@@ -179,7 +191,9 @@ class Chat {
         const names = ["/help", "/reset", "/plan", "/system", "/stats", "/exit"];
         const near = suggest(name, names);
         throw new UsageError(
-          `unknown command ${name}; ${near ? `did you mean ${near}?` : "/help shows the commands"}`,
+          `unknown command ${name}; ${
+            near ? `did you mean ${near}?` : "/help shows the commands"
+          } (/${name} sends it as a message)`,
         );
       }
     }
@@ -187,8 +201,8 @@ class Chat {
 
   /** A context with the new plan on the same weights; the old one is freed only when the new one stands. */
   async #changePlan(spec: string): Promise<void> {
-    const plan = await planInput("/plan", spec);
-    const next = await openContext(this.flags, this.loaded, plan, "/plan");
+    const plan = planFor("/plan", await planInput("/plan", spec), this.loaded.file);
+    const next = await openContext(this.flags, this.loaded, plan);
     const old: Context = this.session.context;
     this.session = next;
     await old.dispose();

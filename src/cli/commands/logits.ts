@@ -1,6 +1,6 @@
 import type { Logits } from "../../engine/mod.ts";
 import { planToJson } from "../../plan/mod.ts";
-import { asUsage, Failure, fileError, UsageError } from "../errors.ts";
+import { asUsage, Failure, UsageError } from "../errors.ts";
 import { promptText } from "../flags/generate_flags.ts";
 import { gpuJson } from "../flags/gpu_flags.ts";
 import type { Flags } from "../flags/parse_flags.ts";
@@ -9,6 +9,7 @@ import { alignLines, formatBytes, formatRuns } from "../terminal/plan_text.ts";
 import { costOf } from "../model_file.ts";
 import { type LoadedModel, openModel, planFor, planLog } from "../session.ts";
 import { type Shell, showsColour, styles } from "../terminal/shell.ts";
+import { writeWhole } from "../write_whole.ts";
 
 const DEFAULT_TOP = 10;
 
@@ -40,27 +41,24 @@ export async function logits(flags: Flags, shell: Shell): Promise<number> {
   }
   if (output !== undefined && output !== "-") await checkOutput(flags, output);
 
-  await using loaded = await openModel(flags, shell, (file) => void planFor(where, spec, file));
-  const { model } = loaded;
+  await using loaded = await openModel(flags, shell, (file) => planFor(where, spec, file));
+  const { model, checked: plan } = loaded;
   checkPrompt(prompt, loaded);
   // The context is as long as the prompt, and has one slot.
   const tokens = typeof prompt === "string" ? await model.tokenize(prompt) : prompt;
   if (tokens.length === 0) throw new Failure("the prompt has no tokens");
-  const plan = planFor(where, spec, loaded.file);
   const cost = asUsage("", () => costOf(loaded.file, plan, flags, tokens.length));
   planLog(loaded, plan, cost, shell, [["load time", `${(loaded.loadMs / 1000).toFixed(2)} s`]]);
   const { nCtx: _, ...options } = loaded.options;
   const result = await model.logits(tokens, {
     ...options,
-    repeatLayers: spec,
+    repeatLayers: plan,
     signal: shell.signal,
   });
   const bytes = new Uint8Array(result.data.buffer);
   if (output === "-") await shell.out(bytes);
   else if (output !== undefined) {
-    await Deno.writeFile(output, bytes).catch((error) => {
-      throw fileError("write", output, error);
-    });
+    await writeWhole(output, bytes, { signal: shell.signal });
   }
   const top = await topOf(result, flags.number("top") ?? DEFAULT_TOP, loaded);
   const file = output === undefined || output === "-" ? null : output;
@@ -174,13 +172,15 @@ function describe(
 /** Refuses to write where Deno may not, and over what is read: models, adapters and shards are GGUF files, the prompt is named. */
 async function checkOutput(flags: Flags, output: string): Promise<void> {
   const name = flags.name("output");
-  const { state } = await Deno.permissions.request({ name: "write", path: output });
+  const real = await Deno.realPath(output).catch(() => undefined);
+  // The new file stands beside the old one until it is whole.
+  const folder = (real ?? output).replace(/[^/\\]*$/, "") || ".";
+  const { state } = await Deno.permissions.request({ name: "write", path: folder });
   if (state !== "granted") {
     throw new Failure(
-      `${name} ${output}: Deno may not write there; run it with --allow-write, or --allow-write=${output}`,
+      `${name} ${output}: Deno may not write there; run it with --allow-write, or --allow-write=${folder}`,
     );
   }
-  const real = await Deno.realPath(output).catch(() => undefined);
   if (real === undefined) return; // not there yet
   const prompt = flags.text("file");
   if (prompt !== undefined && prompt !== "-") {

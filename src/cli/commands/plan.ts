@@ -1,15 +1,14 @@
 import {
   type EffectivePlan,
-  expandPlan,
   formatPlan,
-  type Plan,
   type PlanCost,
+  type PlanInput,
   planToJson,
   readPlan,
+  resolvePlan,
   toMergekit,
   toRelayer,
 } from "../../plan/mod.ts";
-import type { PlanInput } from "../../engine/mod.ts";
 import { asUsage, UsageError } from "../errors.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { alignLines, formatBytes, layerBar, planLines } from "../terminal/plan_text.ts";
@@ -38,11 +37,9 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
     throw new UsageError("--from and --repeat-layers exclude each other");
   }
   const given = fromFile !== undefined
-    ? { what: await readPlanFile(fromFile), where: fromFile }
+    ? { what: await readPlanFile(fromFile, fromFile), where: fromFile }
     : await givenPlan(flags);
 
-  // What no model could run is refused before the model is looked at.
-  if (given.what !== undefined) asUsage(given.where, () => readPlan(given.what));
   const known = flags.number("nLayer") ?? layersOf(given.what);
   if (path === undefined && known === undefined) {
     path = demoModel();
@@ -54,15 +51,14 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
   const model = path === undefined ? undefined : await readModelFile(path);
   const nLayer = model?.header.nLayer ?? known!;
   const nextn = model?.header.nextn ?? flags.number("nextn") ?? 0;
-  const what = given.what ?? (model?.header.layerPlan || "none");
-  const { read, effective } = asUsage(given.what === undefined ? "" : given.where, () => {
-    const read = readPlan(what, { nLayer, nextn });
-    return { read, effective: expandPlan(read, nLayer, { nextn }) };
-  });
+  const effective = asUsage(
+    given.what === undefined ? "" : given.where,
+    () => resolvePlan(given.what, { nLayer, nextn, layerPlan: model?.header.layerPlan }),
+  );
 
   const to = flags.text("to");
   if (to !== undefined) {
-    await shell.out(convert(to, read, effective, flags, model));
+    await shell.out(convert(to, effective, flags));
     return 0;
   }
   const cost = model === undefined ? undefined : asUsage("", () => costOf(model, effective, flags));
@@ -92,25 +88,27 @@ async function givenPlan(flags: Flags): Promise<{ what: PlanInput | undefined; w
 function layersOf(what: unknown): number | undefined {
   if (typeof what !== "object" || what === null) return undefined;
   const root: unknown = "rys_relayer" in what ? what.rys_relayer : what;
-  return typeof root === "object" && root !== null && "source_num_layers" in root &&
-      typeof root.source_num_layers === "number"
+  if (typeof root !== "object" || root === null) return undefined;
+  const its = "source_num_layers" in root
     ? root.source_num_layers
+    : "n_layer" in root
+    ? root.n_layer
     : undefined;
+  return typeof its === "number" ? its : undefined;
 }
 
 function convert(
   to: string,
-  read: Plan,
   effective: EffectivePlan,
   flags: Flags,
-  model: ModelFile | undefined,
 ): string {
-  const source = flags.text("source") ?? (model?.header.name || model?.path);
+  // A name for people (general.name) is not a repository, and a GGUF file not what these tools read.
+  const source = flags.text("source");
   const json = flags.on("json");
   switch (to) {
     case "mergekit":
       if (json) throw new UsageError("--to mergekit writes YAML and excludes --json");
-      return toMergekit(effective.layers, { model: source ?? "MODEL" });
+      return toMergekit(effective.layers, { model: source });
     case "rys_relayer": {
       const relayer = toRelayer(effective, { sourceRepoId: source ?? null });
       const text = JSON.stringify({ rys_relayer: relayer }, null, json ? 0 : 2);
@@ -120,8 +118,10 @@ function convert(
       return json
         ? JSON.stringify(effective.layers) + "\n"
         : `layers:${effective.layers.join(",")}\n`;
-    default:
-      return json ? JSON.stringify(formatPlan(read)) + "\n" : formatPlan(read) + "\n";
+    default: {
+      const spec = formatPlan(readPlan(effective.spec));
+      return (json ? JSON.stringify(spec) : spec) + "\n";
+    }
   }
 }
 

@@ -1,4 +1,11 @@
-import type { ChatMessage, Completion, Generation, GenerationEnd } from "../../engine/mod.ts";
+import type {
+  ChatMessage,
+  Completion,
+  GenerateOptions,
+  Generation,
+  GenerationEnd,
+  Piece,
+} from "../../engine/mod.ts";
 import { planToJson } from "../../plan/mod.ts";
 import { flagFault, generateOptions, promptText, systemText } from "../flags/generate_flags.ts";
 import { UsageError } from "../errors.ts";
@@ -8,7 +15,7 @@ import { planInputOrNone } from "../flags/plan_input.ts";
 import { readPiped } from "../flags/read_input.ts";
 import {
   bootLog,
-  checkFit,
+  fittingPlan,
   type LoadedModel,
   openContext,
   openModel,
@@ -35,7 +42,11 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   if (given === undefined && !flags.has("maxTokens")) options.maxTokens = DEFAULT_PREDICT;
   const prompt = given ?? DEFAULT_PROMPT;
 
-  await using loaded = await openModel(flags, shell, (file) => checkFit(flags, where, spec, file));
+  await using loaded = await openModel(
+    flags,
+    shell,
+    (file) => fittingPlan(flags, where, spec, file),
+  );
   const asChat = flags.on("chat") || flags.has("systemPrompt") || flags.has("systemPromptFile") ||
     flags.on("singleTurn");
   if (prompt === "" && !asChat && (await loaded.model.tokenize(prompt)).length === 0) {
@@ -45,7 +56,7 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
       }: the prompt is empty; there is nothing to go on from`,
     );
   }
-  const session = await openContext(flags, loaded, spec, where);
+  const session = await openContext(flags, loaded, loaded.checked);
   bootLog(loaded, session, shell);
   if (given === undefined) {
     const silent = piped?.silent
@@ -59,21 +70,69 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   ) {
     shell.warn("the model has no chat template; ChatML is used");
   }
+  if (!asChat && given !== undefined && await missesTemplate(loaded, prompt)) {
+    shell.note("the model has a chat template, which a raw prompt goes past; --chat uses it");
+  }
   const generation = session.context.generate(
     asChat ? chatOf(await systemText(flags), prompt) : prompt,
     { ...options, signal: shell.signal },
   );
   try {
     if (flags.on("json")) {
-      await shell.out(JSON.stringify(await toJson(generation, loaded, session)) + "\n");
+      const { answer, json } = await toJson(generation, loaded, session);
+      await shell.out(JSON.stringify(json) + "\n");
+      if (answer.text === "") shell.note(noText(answer, answer.reasoning !== "", options));
       return 0;
     }
-    const end = await stream(generation, shell);
+    let text = "";
+    let reasoning = "";
+    const end = await stream(generation, shell, (piece) => {
+      text += piece.text;
+      reasoning += piece.reasoning ?? "";
+    });
+    if (text === "") shell.note(noText(end, reasoning !== "", options));
     if (!shell.quiet) shell.err(`${speeds(end)}\n`);
     return 0;
   } catch (error) {
     throw flagFault(flags, error);
   }
+}
+
+/** Whether a raw prompt to this model probably wants its chat template: there is one, and the prompt has none of its tokens. */
+async function missesTemplate({ model }: LoadedModel, prompt: string): Promise<boolean> {
+  if (!model.info.hasChatTemplate) return false;
+  const [special, plain] = await Promise.all(
+    [true, false].map((parseSpecial) => model.tokenize(prompt, { parseSpecial })),
+  );
+  return special!.join() === plain!.join();
+}
+
+/**
+ * Why a generation gave no text.
+ *
+ * @param end What is known at its end.
+ * @param hasThought Whether it gave thoughts.
+ * @param options What was asked for.
+ */
+export function noText(
+  end: Pick<GenerationEnd, "finishReason" | "stoppingWord" | "nGenerated">,
+  hasThought: boolean,
+  options: Pick<GenerateOptions, "maxTokens"> = {},
+): string {
+  const why = options.maxTokens === 0
+    ? "-n 0 asks for no tokens"
+    : end.stoppingWord !== ""
+    ? `the answer began with the stop string ${JSON.stringify(end.stoppingWord)}`
+    : hasThought
+    ? end.finishReason === "length"
+      ? "the tokens were used up by thoughts; -n N allows more"
+      : "the model ended after its thoughts"
+    : end.finishReason !== "length"
+    ? "the model ended at once"
+    : end.nGenerated === 0
+    ? "the prompt leaves no room in the context; -c N makes room"
+    : "the tokens that came have no text";
+  return `there is no text: ${why}`;
 }
 
 function chatOf(system: string | undefined, prompt: string): ChatMessage[] {
@@ -87,13 +146,13 @@ function chatOf(system: string | undefined, prompt: string): ChatMessage[] {
  *
  * @param generation The answer.
  * @param shell Where to write.
- * @param onText Told each part of the text.
+ * @param onPiece Told each piece.
  * @returns What is known at the end.
  */
 export async function stream(
   generation: Generation,
   shell: Shell,
-  onText?: (text: string) => void,
+  onPiece?: (piece: Piece) => void,
 ): Promise<GenerationEnd> {
   const style = styles(showsColour(Deno.stderr));
   let lastText = "";
@@ -101,6 +160,7 @@ export async function stream(
   let end: GenerationEnd | undefined;
   try {
     for await (const piece of generation) {
+      onPiece?.(piece);
       if (piece.reasoning) {
         thinks = true;
         shell.err(style.dim(piece.reasoning));
@@ -109,7 +169,6 @@ export async function stream(
         if (thinks) shell.err("\n");
         thinks = false;
         lastText = piece.text;
-        onText?.(piece.text);
         await shell.out(piece.text);
       }
       end = piece.end ?? end;
@@ -131,26 +190,28 @@ export async function stream(
  */
 export function speeds(end: GenerationEnd): string {
   const { timings: t } = end;
-  const perSecond = (x: number) => Number.isFinite(x) ? `${x.toFixed(1)} tokens/s` : "-";
+  const tokens = (n: number) => n === 1 ? "1 token" : `${n} tokens`;
+  // One token alone is generated in no time that could be measured.
+  const perSecond = (x: number) => Number.isFinite(x) && x > 0 ? `, ${x.toFixed(1)} tokens/s` : "";
   const cached = t.cachedTokens > 0 ? ` (${t.cachedTokens} more from the cache)` : "";
   const drafted = t.draftTokens === undefined
     ? ""
     : `, ${t.draftAccepted} of ${t.draftTokens} drafted tokens right`;
   const why = end.finishReason === "length" ? ", ended by its length" : "";
-  return `prompt ${t.promptTokens} tokens${cached}, ${perSecond(t.promptPerSecond)}; ` +
-    `generated ${t.predictedTokens} tokens, ${perSecond(t.predictedPerSecond)}${drafted}${why}`;
+  return `prompt ${tokens(t.promptTokens)}${cached}${perSecond(t.promptPerSecond)}; ` +
+    `generated ${tokens(t.predictedTokens)}${perSecond(t.predictedPerSecond)}${drafted}${why}`;
 }
 
 async function toJson(
   generation: Generation,
   { model, file }: LoadedModel,
   { context, cost, readyMs }: Session,
-): Promise<Record<string, unknown>> {
+): Promise<{ answer: Completion; json: Record<string, unknown> }> {
   const begin = performance.now();
   const { answer, firstMs } = await collect(generation);
   const { info } = context;
   const { timings: t } = answer;
-  return {
+  const json = {
     text: answer.text,
     ...(answer.reasoning === "" ? {} : { reasoning: answer.reasoning }),
     tokens: answer.tokens,
@@ -191,6 +252,7 @@ async function toJson(
         : { draft_n: t.draftTokens, draft_n_accepted: t.draftAccepted }),
     },
   };
+  return { answer, json };
 }
 
 /** The whole answer, and when its first piece came. */

@@ -1,5 +1,5 @@
 import { DEFAULT_PARALLEL } from "../../engine/context_options.ts";
-import type { PlanInput } from "../../engine/mod.ts";
+import type { EffectivePlan, PlanInput } from "../../plan/mod.ts";
 import { parseNames } from "../../server/from_environment.ts";
 import { ranks } from "../../server/model_host.ts";
 import { serve as listen, type ServeOptions } from "../../server/mod.ts";
@@ -9,11 +9,11 @@ import { asUsage, Failure, UsageError } from "../errors.ts";
 import { grammarOf } from "../flags/generate_flags.ts";
 import { gpuLine, gpuOptions, missedLayers } from "../flags/gpu_flags.ts";
 import { loadArgs, logOptions } from "../flags/load_flags.ts";
-import { costOf, demoModel, type ModelFile, readModelFile } from "../model_file.ts";
+import { demoModel, readModelFile } from "../model_file.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { planInputOrNone } from "../flags/plan_input.ts";
 import { readInput } from "../flags/read_input.ts";
-import { contextOptions, planFor } from "../session.ts";
+import { contextOptions, fittingPlan, planFor } from "../session.ts";
 import { type Shell, styles } from "../terminal/shell.ts";
 
 /** Addresses that stand for all of a machine's own, as a URL has them. */
@@ -47,9 +47,9 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     }
     throw error;
   };
-  options.model = await checkModel(flags, path, spec, aliases).catch(unhealthy);
+  const checked = await checkModel(flags, path, spec, aliases).catch(unhealthy);
 
-  await using serving = await listen(options);
+  await using serving = await listen({ ...options, ...checked });
   const { server } = serving;
   let stopping = false;
   const stopped = Promise.withResolvers<void>();
@@ -175,13 +175,13 @@ function mustRank(flags: Flags): boolean {
   return flags.on("reranking") || flags.text("pooling") === "rank";
 }
 
-/** What the header tells before the server listens: that it is a model, and that the plans and the context fit it. */
+/** What the header tells before the server listens: that it is a model, that the context fits it, and what the plans are on it. */
 async function checkModel(
   flags: Flags,
   path: string,
   spec: PlanInput | undefined,
   aliases: Record<string, PlanInput | undefined>,
-): Promise<ModelFile> {
+): Promise<Pick<ServeOptions, "model" | "repeatLayers" | "aliases">> {
   const file = await readModelFile(path);
   if (file.header.nLayer === 0) {
     throw new Failure(`${path}: it has no layers: a vocabulary only, or no language model`);
@@ -191,10 +191,15 @@ async function checkModel(
       `${path}: it does not rank texts: a GGUF file of a reranking model has the pooling type "rank"`,
     );
   }
-  const plan = planFor(flags.name("repeatLayers"), spec, file);
-  asUsage("", () => costOf(file, plan, flags));
+  const named: Record<string, EffectivePlan | undefined> = Object.create(null);
   for (const [name, plan] of Object.entries(aliases)) {
-    if (plan !== undefined) planFor(`${flags.name("aliases")} ${name}`, plan, file);
+    named[name] = plan === undefined
+      ? undefined
+      : planFor(`${flags.name("aliases")} ${name}`, plan, file);
   }
-  return file;
+  return {
+    model: file,
+    repeatLayers: fittingPlan(flags, flags.name("repeatLayers"), spec, file),
+    aliases: named,
+  };
 }

@@ -1,14 +1,13 @@
-import type { PlanInput } from "../../engine/mod.ts";
-import { readPlan } from "../../plan/mod.ts";
-import { asUsage, fileError, UsageError } from "../errors.ts";
+import { type PlanInput, readPlanText } from "../../plan/mod.ts";
+import { asUsage, UsageError } from "../errors.ts";
 import { readInput } from "./read_input.ts";
 
 /** Characters of a name that a file is looked for by. */
 const MAX_PATH = 1000;
 
 /**
- * What stands for a plan on the command line: its text, or `@` and the name of a file with a recipe. It is checked as far
- * as that is possible without a model.
+ * What stands for a plan on the command line: its text, or `@` and the name of a file with a recipe. It is read here,
+ * once, and checked as far as that is possible without a model.
  *
  * @param where What messages begin with, e.g. a flag's name.
  * @param text The text.
@@ -21,21 +20,18 @@ export async function planInput(where: string, text: string): Promise<PlanInput>
     if (path === "") {
       throw new UsageError(`${where} @ needs the name of a file, as in @recipe.yaml`);
     }
-    const plan = await readPlanFile(path);
-    asUsage(`${where} ${text}`, () => readPlan(plan));
-    return plan;
+    return await readPlanFile(path, `${where} ${text}`);
   }
   try {
-    readPlan(text);
+    return readPlanText(text);
   } catch (error) {
     if (isFile(text)) {
       throw new UsageError(`${where}: ${text} is a file; to read the plan from it, write @${text}`);
     }
-    asUsage(where, () => {
+    return asUsage(where, () => {
       throw error;
     });
   }
-  return text;
 }
 
 /** Like {@linkcode planInput}; nothing for nothing. */
@@ -47,19 +43,16 @@ export async function planInputOrNone(
 }
 
 /**
- * Reads a file with a plan: the grammar, a recipe in YAML, or JSON.
+ * Reads a file with a plan: the grammar, or a recipe in YAML or JSON.
  *
  * @param path The file; "-" is standard input.
- * @throws {Failure} If it cannot be read, or is no JSON though it begins like it.
+ * @param where What messages about the plan begin with.
+ * @throws {Failure} If it cannot be read.
+ * @throws {UsageError} If it is not a plan.
  */
-export async function readPlanFile(path: string): Promise<PlanInput> {
+export async function readPlanFile(path: string, where: string): Promise<PlanInput> {
   const text = (await readInput(path)).trim();
-  if (!/^[[{]/.test(text)) return text;
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw fileError("read a plan from", path, error);
-  }
+  return asUsage(where, () => readPlanText(text));
 }
 
 function isFile(path: string): boolean {
