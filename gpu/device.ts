@@ -196,49 +196,78 @@ async function compiles(device: GPUDevice, code: string): Promise<boolean> {
   return await device.popErrorScope() === null;
 }
 
+/** Members of `rys_gpu_facts` (gpu/webgpu/rys_gpu.h) in their order: a number's type, or the bytes of a text. */
+export const FACTS = {
+  present: "uint32_t",
+  shader_f16: "uint32_t",
+  subgroups: "uint32_t",
+  packed_4x8: "uint32_t",
+  subgroup_min_size: "uint32_t",
+  subgroup_max_size: "uint32_t",
+  vendor_id: "uint32_t",
+  device_id: "uint32_t",
+  max_compute_invocations_per_workgroup: "uint32_t",
+  max_compute_workgroup_storage_size: "uint32_t",
+  max_compute_workgroups_per_dimension: "uint32_t",
+  min_storage_buffer_offset_alignment: "uint32_t",
+  min_uniform_buffer_offset_alignment: "uint32_t",
+  immediate: "uint32_t",
+  max_buffer_size: "uint64_t",
+  max_storage_buffer_binding_size: "uint64_t",
+  vendor: 32,
+  architecture: 64,
+  device: 64,
+  description: 128,
+} as const;
+
+type FactName = keyof typeof FACTS;
+
+const sizeOf = (kind: typeof FACTS[FactName]): number =>
+  kind === "uint32_t" ? 4 : kind === "uint64_t" ? 8 : kind;
+
 /** Bytes of `rys_gpu_facts`. */
-export const FACTS_BYTES = 14 * 4 + 2 * 8 + 32 + 64 + 64 + 128;
+export const FACTS_BYTES: number = Object.values(FACTS).reduce((n, kind) => n + sizeOf(kind), 0);
 
 /**
- * The device's facts as `rys_gpu_facts` (gpu/webgpu/rys_gpu.h).
+ * The device's facts as `rys_gpu_facts`.
  *
  * @param gpu The device.
  * @param immediate See {@linkcode GpuChoice.immediate}.
  */
 export function packFacts(gpu: ChosenGpu, immediate: boolean): Uint8Array {
+  const { info } = gpu;
+  const { limits, features } = info;
+  const values: Record<FactName, number | string> = {
+    present: 1,
+    shader_f16: Number(features.includes("shader-f16")),
+    subgroups: Number(features.includes("subgroups")),
+    packed_4x8: Number(gpu.packed4x8),
+    subgroup_min_size: info.subgroupSize[0],
+    subgroup_max_size: info.subgroupSize[1],
+    vendor_id: info.vendorId,
+    device_id: info.deviceId,
+    max_compute_invocations_per_workgroup: limits.maxComputeInvocationsPerWorkgroup,
+    max_compute_workgroup_storage_size: limits.maxComputeWorkgroupStorageSize,
+    max_compute_workgroups_per_dimension: limits.maxComputeWorkgroupsPerDimension,
+    min_storage_buffer_offset_alignment: limits.minStorageBufferOffsetAlignment,
+    min_uniform_buffer_offset_alignment: limits.minUniformBufferOffsetAlignment,
+    immediate: Number(immediate),
+    max_buffer_size: limits.maxBufferSize,
+    max_storage_buffer_binding_size: limits.maxStorageBufferBindingSize,
+    vendor: info.vendor,
+    architecture: "",
+    device: String(info.deviceId || ""),
+    description: info.description,
+  };
   const bytes = new Uint8Array(FACTS_BYTES);
   const view = new DataView(bytes.buffer);
-  const { info } = gpu;
-  const { limits } = info;
-  const u32 = [
-    1,
-    Number(info.features.includes("shader-f16")),
-    Number(info.features.includes("subgroups")),
-    Number(gpu.packed4x8),
-    ...info.subgroupSize,
-    info.vendorId,
-    info.deviceId,
-    limits.maxComputeInvocationsPerWorkgroup,
-    limits.maxComputeWorkgroupStorageSize,
-    limits.maxComputeWorkgroupsPerDimension,
-    limits.minStorageBufferOffsetAlignment,
-    limits.minUniformBufferOffsetAlignment,
-    Number(immediate),
-  ];
-  u32.forEach((value, i) => view.setUint32(4 * i, value, true));
-  view.setBigUint64(56, BigInt(limits.maxBufferSize), true);
-  view.setBigUint64(64, BigInt(limits.maxStorageBufferBindingSize), true);
-  let at = 72;
-  for (
-    const [text, n] of [
-      [info.vendor, 32],
-      ["", 64],
-      [String(info.deviceId || ""), 64],
-      [info.description, 128],
-    ] as const
-  ) {
-    new TextEncoder().encodeInto(text, bytes.subarray(at, at + n - 1)); // ends with a zero
-    at += n;
+  let at = 0;
+  for (const [name, kind] of Object.entries(FACTS) as [FactName, typeof FACTS[FactName]][]) {
+    const value = values[name];
+    if (kind === "uint32_t") view.setUint32(at, Number(value), true);
+    else if (kind === "uint64_t") view.setBigUint64(at, BigInt(value), true);
+    else new TextEncoder().encodeInto(String(value), bytes.subarray(at, at + kind - 1)); // ends with a zero
+    at += sizeOf(kind);
   }
   return bytes;
 }
