@@ -9,7 +9,7 @@ const header = (path: string) => Deno.readTextFileSync(new URL(`../${path}`, imp
 
 /** The body of a declaration. */
 function bodyOf(text: string, head: string): string {
-  const body = new RegExp(`${head}[^{]*\\{([^}]*(?:\\{\\}[^}]*)*)\\};`).exec(text)?.[1];
+  const body = new RegExp(`${head}[^{]*\\{(.*?)\\n\\};`, "s").exec(text)?.[1];
   assert(body !== undefined, `there is no ${head}`);
   return body;
 }
