@@ -149,7 +149,6 @@ test("what upstream's handlers keep for each other is refused", {}, async (serve
       { grammar_triggers: [{ type: 99, value: "x" }], grammar_lazy: true, grammar: 'root ::= "a"' },
       { chat_parser: "x" },
       { chat_format: 99 },
-      { generation_prompt: "x" },
     ]
   ) {
     const error = await refusal(server, 400, "/completion", { prompt: "x", n_predict: 1, ...more });
