@@ -3,6 +3,7 @@
 // Requests and answers that are upstream's JSON stay JSON.
 
 #include "rys.h"
+#include "rys-budget.h"
 
 #include "generated/rys-build-id.h" // written by wasm/build.ts
 
@@ -357,6 +358,7 @@ static server_http_res_ptr call(serving_context & c, const std::string & method,
     if (it == c.handlers.end()) {
         return error_response("File Not Found", ERROR_TYPE_NOT_FOUND);
     }
+    rys_budget::begin();
     try {
         return it->second(req);
     } catch (const std::invalid_argument & e) {
