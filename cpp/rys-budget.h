@@ -10,15 +10,23 @@ namespace rys_budget {
 
 constexpr uint64_t MAX_BUILD    = 64u << 20; // bytes of rules, and visits of nodes, for one request's schemas
 constexpr uint64_t MAX_ELEMENTS = 1u << 20;  // elements of a parsed grammar, 8 bytes each, kept twice
-constexpr uint64_t MAX_STEPS    = 1u << 29;  // steps for one token, some seconds
-constexpr uint64_t MAX_STACKED  = 1u << 22;  // elements of the stacks looked at in one go, 8 bytes each
+constexpr uint64_t MAX_STEPS    = 1u << 28;  // steps for one token, about a second
+constexpr uint64_t PER_TOKEN    = 1u << 25;  // steps that each token adds to what is left of these
+constexpr uint64_t MAX_STACKED  = 1u << 24;  // elements of the stacks made for one token, 8 bytes each
 constexpr int      MAX_DEPTH    = 250;       // levels of a schema or a grammar, as their readers recurse
 
-inline thread_local uint64_t    built   = 0;
-inline thread_local uint64_t    steps   = 0;
-inline thread_local int         depth   = 0;
-inline thread_local bool        strict  = false; // a pattern that cannot be honoured is refused, not left out
-inline thread_local std::string grammar_error; // why the last grammar could not be parsed
+inline thread_local uint64_t built   = 0;
+inline thread_local uint64_t steps   = 0;
+inline thread_local uint64_t allowed = MAX_STEPS;
+inline thread_local uint64_t stacked = 0;
+inline thread_local int      depth   = 0;
+inline thread_local bool     strict  = false; // a pattern that cannot be honoured is refused, not left out
+
+// Why the last grammar could not be parsed.
+inline std::string & grammar_error() {
+    static thread_local std::string text;
+    return text;
+}
 
 // A new request.
 inline void begin() {
@@ -35,16 +43,33 @@ inline void spend(uint64_t n) {
     }
 }
 
-// A new token.
-inline void begin_token() {
-    steps = 0;
+// A new token, or what is asked of a grammar before there is one.
+inline void begin_token(uint64_t steps_left = MAX_STEPS) {
+    allowed = steps_left;
+    steps   = 0;
+    stacked = 0;
+}
+
+// What a grammar is asked for a token, counted against what is left to it.
+struct token {
+    uint64_t & left;
+    explicit token(uint64_t & left) : left(left) { begin_token(left); }
+    ~token() { left -= steps < left ? steps : left; }
+    token(const token &) = delete;
+    token & operator=(const token &) = delete;
+};
+
+inline void stack(uint64_t n) {
+    stacked += n;
+    if (stacked > MAX_STACKED) {
+        throw std::invalid_argument("the grammar is too ambiguous: it has too many ways to go on at once");
+    }
 }
 
 inline void step(uint64_t n) {
     steps += n;
-    if (steps > MAX_STEPS) {
-        throw std::invalid_argument("the grammar is too ambiguous: it takes more than " + std::to_string(MAX_STEPS) +
-            " steps for a token");
+    if (steps > allowed) {
+        throw std::invalid_argument("the grammar is too ambiguous: its tokens take too many steps");
     }
 }
 

@@ -143,16 +143,8 @@ const MAX_LIST = 65_536;
 
 /** Prompts or texts in one request. */
 const MAX_TEXTS = 2048;
-/** Levels of parentheses in a grammar, whose parser recurses. */
-const MAX_NESTING = 256;
-/** Characters of a grammar, and of a schema as JSON. */
+/** Characters of a grammar, and of a schema as JSON. What they come to the engine counts. */
 const MAX_GRAMMAR = 1 << 20;
-/** Rules of a grammar, which refer to each other, and parts of it that may be left out. */
-const MAX_RULES = 1000;
-/** References in a schema: upstream follows them one inside the other. */
-const MAX_LINKS = 500;
-/** Elements that the repetitions of a grammar or a schema may come to. */
-const MAX_REPEATED = 100_000;
 
 /** Types of content parts that are no text. */
 const MEDIA = /^(?:input_)?(image|audio|video|file|document)(?:_url)?$/;
@@ -367,24 +359,6 @@ function checkGrammar(body: Body): void {
     if (grammar.length > MAX_GRAMMAR) {
       throw refused("grammar", `has ${grammar.length} characters; ${MAX_GRAMMAR} is the most`);
     }
-    const rules = grammar.split("::=").length - 1;
-    if (rules > MAX_RULES) throw refused("grammar", `has ${rules} rules; ${MAX_RULES} is the most`);
-    const optional = grammar.match(/[?*+]/g)?.length ?? 0;
-    if (optional > MAX_RULES) {
-      throw refused("grammar", `has ${optional} of ?, * and +; ${MAX_RULES} is the most`);
-    }
-    let open = 0;
-    for (const c of grammar) {
-      if (c === "(" && ++open > MAX_NESTING) {
-        throw refused("grammar", `is nested deeper than ${MAX_NESTING} parentheses`);
-      }
-      if (c === ")") open--;
-    }
-    const repeated = [...grammar.matchAll(/\{\s*(\d*)\s*,?\s*(\d*)\s*\}/g)]
-      .reduce((n, [, a, b]) => n * Math.max(1, Number(a), Number(b)), 1);
-    if (repeated > MAX_REPEATED) {
-      throw refused("grammar", `repeats up to ${repeated} times; ${MAX_REPEATED} is the most`);
-    }
   } else if (grammar !== undefined && grammar !== null) {
     throw refused("grammar", `must be a string, not ${show(grammar)}`);
   }
@@ -403,28 +377,5 @@ function checkGrammar(body: Body): void {
     if (json.length > MAX_GRAMMAR) {
       throw refused(name, `has more than ${MAX_GRAMMAR} characters`);
     }
-    const links = json.split('"$ref"').length - 1;
-    if (links > MAX_LINKS) throw refused(name, `has ${links} references; ${MAX_LINKS} is the most`);
-    const n = repetitions(schema);
-    if (n > MAX_REPEATED) {
-      throw refused(name, `repeats up to ${n} times; ${MAX_REPEATED} is the most`);
-    }
   }
-}
-
-/** How often the innermost part of a schema is repeated: bounds multiply on the way down. */
-function repetitions(schema: unknown): number {
-  if (typeof schema !== "object" || schema === null) return 1;
-  let own = 1;
-  let inner = 1;
-  for (const [name, value] of Object.entries(schema)) {
-    if (/^(?:min|max)(?:Items|Length)$/.test(name) && typeof value === "number") {
-      own = Math.max(own, Math.abs(value));
-    } else if (name === "pattern" && typeof value === "string") {
-      for (const [, a, b] of value.matchAll(/\{(\d*),?(\d*)\}/g)) {
-        own *= Math.max(1, Number(a), Number(b));
-      }
-    } else inner = Math.max(inner, repetitions(value));
-  }
-  return own * inner;
 }

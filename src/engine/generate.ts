@@ -3,6 +3,7 @@ import { knownNames, namesOf } from "../options/names.ts";
 import { optionsOf } from "../options/table.ts";
 import { callContext, type Serving } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
+import { sayGrammarFault } from "./grammar_fault.ts";
 import { sseParser } from "./sse.ts";
 
 /** One message of a chat. */
@@ -429,7 +430,7 @@ export function toEngineError(raw: unknown, status: number, nCtx?: number): Engi
       { type: "exceed_context_size_error", status: 400, details: { n_ctx: nCtx } },
     );
   }
-  return new EngineError(message, {
+  return new EngineError(sayGrammarFault(message), {
     status: typeof code === "number" ? code : status,
     ...(typeof type === "string" ? { type } : {}),
     ...(Object.keys(details).length ? { details } : {}),

@@ -38,8 +38,14 @@ export interface Ran {
  * @param name Name of the model in them.
  * @param plan The plan.
  * @param seed Seed of the sampler, where there is one.
+ * @param warnings What of the request was not honoured.
  */
-export function ran(name: string, plan: EffectivePlan, seed?: number): Ran {
+export function ran(
+  name: string,
+  plan: EffectivePlan,
+  seed?: number,
+  warnings: string[] = [],
+): Ran {
   const planHash = planHashHex(plan.layers);
   return {
     name,
@@ -50,6 +56,7 @@ export function ran(name: string, plan: EffectivePlan, seed?: number): Ran {
       plan_hash: planHash,
       advisories: plan.advisories,
       ...seed === undefined ? {} : { seed },
+      ...warnings.length === 0 ? {} : { warnings },
     },
     fingerprint: `rys-edge-${VERSION} ${shortSpec(plan)}`,
   };

@@ -1,3 +1,5 @@
+import { grammarFault } from "../engine/grammar_fault.ts";
+
 type Json = Record<string, unknown>;
 
 const isObject = (value: unknown): value is Json =>
@@ -25,23 +27,17 @@ export function explainFault(
 ): { message: string; param: string } | undefined {
   if (!isObject(body)) return undefined;
   const field = SCHEMAS.find(([, has]) => has(body))?.[0];
-  const schema = /JSON schema error at (\S*): ([^]*)$/.exec(message);
-  if (schema && field !== undefined) {
-    const [, at, what] = schema;
-    return {
-      message: `"${field}" has a JSON schema that cannot be used: at ${at}: ${what!.trim()}`,
-      param: field,
-    };
+  const fault = grammarFault(message);
+  if (fault === undefined) return undefined;
+  const param = fault.in !== "schema" && typeof body.grammar === "string" && body.grammar !== ""
+    ? "grammar"
+    : field;
+  if (param === undefined) return undefined;
+  if (param === "grammar") {
+    return { message: `"grammar" could not be parsed: ${fault.what}`, param };
   }
-  if (!/failed to parse grammar/i.test(message)) return undefined;
-  if (typeof body.grammar === "string" && body.grammar !== "") {
-    return {
-      message: `"grammar" could not be parsed: it must be a GBNF grammar with a rule "root"`,
-      param: "grammar",
-    };
-  }
-  return field === undefined ? undefined : {
-    message: `"${field}" could not be made into a grammar`,
-    param: field,
-  };
+  const what = fault.in === "schema"
+    ? "has a JSON schema that cannot be used"
+    : "could not be made into a grammar";
+  return { message: `"${param}" ${what}: ${fault.what}`, param };
 }

@@ -3,7 +3,8 @@ import { explainFault } from "./explain_fault.ts";
 
 const SCHEMA = "Field 'json_schema': \"json_schema\": JSON schema conversion failed:\n" +
   "JSON schema error at #/properties/a: unrecognized type foo";
-const GRAMMAR = "Failed to initialize samplers: failed to parse grammar";
+const GRAMMAR =
+  "Failed to initialize samplers: failed to parse grammar: line 2, column 3: expecting name";
 
 for (
   const [message, body, param, part] of [
@@ -11,7 +12,12 @@ for (
     [SCHEMA, { response_format: {} }, "response_format", "unrecognized type foo"],
     [SCHEMA, { text: { format: {} } }, "text.format", "unrecognized type foo"],
     [SCHEMA, { tools: [{}] }, "tools", "unrecognized type foo"],
-    [GRAMMAR, { grammar: "x" }, "grammar", '"grammar" could not be parsed'],
+    [
+      GRAMMAR,
+      { grammar: "x" },
+      "grammar",
+      '"grammar" could not be parsed: line 2, column 3: expecting name',
+    ],
     [GRAMMAR, { json_schema: {} }, "json_schema", '"json_schema"'],
   ] as const
 ) {

@@ -7,12 +7,14 @@ import { withoutPrefix } from "./api_prefix.ts";
 import { ApiKeys } from "./api_keys.ts";
 import { checkBody, checkTexts } from "../engine/check_body.ts";
 import { askContexts } from "./ask_contexts.ts";
+import { checkFields } from "./check_fields.ts";
 import { checkFormats } from "./check_formats.ts";
 import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 import { Cors } from "./cors.ts";
 import { errorEvent } from "./error_event.ts";
 import { explainFault } from "./explain_fault.ts";
 import { ItemStore } from "./item_store.ts";
+import { unknownFields } from "./known_fields.ts";
 import { leftOutTools } from "./left_out_tools.ts";
 import { metricsText, type ServerCounts } from "./metrics.ts";
 import { type Host, loadHost, loadsItself, modelName } from "./model_host.ts";
@@ -24,6 +26,7 @@ import type { ContextKind, Lease } from "./plan_pool.ts";
 import { BodyBudget, readJson } from "./read_body.ts";
 import { responseFields } from "./response_fields.ts";
 import { findRoute, PATHS, type Route } from "./routes.ts";
+import { schemaWarnings } from "./schema_warnings.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -629,8 +632,10 @@ class Server implements RysServer {
     if (route.kind === "embed" || route.kind === "rerank") checkTexts(rest, facts);
     else checkBody(rest, facts);
     checkShape(route.path, rest);
+    checkFields(route.path, rest, { ...facts, nEmbd: host.model.info.nEmbd });
     checkFormats(route.path, rest);
     chooseTool(rest);
+    const warnings = [...unknownFields(route.path, rest), ...schemaWarnings(rest)];
     if (!host.hasTools && leavesOutTools(route.path, rest) && !this.#toldOfTools) {
       this.#toldOfTools = true;
       this.#log("a request has tools; the model's chat template has none, so they are left out");
@@ -646,8 +651,8 @@ class Server implements RysServer {
     if (route.kind === "ask") {
       return await this.#ask(host, named, route.path, rest, job, (answer) => {
         if (route.path !== "/tokenize" && route.path !== "/detokenize") {
-          markAnswer(answer, ran(named.name, named.plan));
-        }
+          markAnswer(answer, ran(named.name, named.plan, undefined, warnings));
+        } else if (warnings.length > 0) return { ...answer as object, rys: { warnings } };
       });
     }
     const kind: ContextKind = route.kind === "embed"
@@ -664,11 +669,11 @@ class Server implements RysServer {
       rest.seed = seed;
       if (typeof rest.n_probs === "number") rest.n_probs = Math.min(rest.n_probs, facts.nVocab);
     }
-    const what = ran(named.name, named.plan, seed);
+    const what = ran(named.name, named.plan, seed, warnings);
     if (isResponse) {
       what.fields = responseFields(body);
-      const warnings = leftOutTools(body.tools);
-      if (warnings.length > 0) what.rys.warnings = [...what.rys.warnings ?? [], ...warnings];
+      const left = leftOutTools(body.tools);
+      if (left.length > 0) what.rys.warnings = [...what.rys.warnings ?? [], ...left];
       if (body.store !== false) what.keep = (output) => this.#items.keep(output);
     }
     const lease = await host.pool.acquire(kind, named.plan, job.signal);

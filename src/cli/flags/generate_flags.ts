@@ -111,7 +111,7 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
 export function jsonObject(name: string, text: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {
     throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
   }
