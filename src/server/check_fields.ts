@@ -15,6 +15,10 @@ const isObject = (value: unknown): value is Body =>
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
+/** Whether a route goes on from a prompt, without a chat template. */
+const isText = (path: string): boolean =>
+  /\/(?:completions?|infill)$/.test(path) && !path.includes("/chat/");
+
 function wrong(name: string, what: string): ApiError {
   return new ApiError(400, `"${name}" ${what}`, { fields: { param: name } });
 }
@@ -56,8 +60,8 @@ const SAMPLER_LETTERS = "dkypmtxieas";
  * @throws {ApiError} 400, with the field and what it may be.
  */
 export function checkFields(path: string, body: Body, facts: FieldFacts): void {
-  checkEcho(body);
-  if (/\/(?:completions?|infill)$/.test(path) && !path.includes("/chat/")) checkText(path, body);
+  checkEcho(path, body);
+  if (isText(path)) checkText(path, body);
   checkSamplerNames(body.samplers);
   checkBias(body.logit_bias, facts.nVocab);
   const { chat_template_kwargs: kwargs, messages, dimensions } = body;
@@ -82,12 +86,15 @@ export function checkFields(path: string, body: Body, facts: FieldFacts): void {
   checkFormat(path, body);
 }
 
-function checkEcho(body: Body): void {
-  if (isGiven(body.echo)) {
-    if (typeof body.echo !== "boolean") {
-      throw wrong("echo", `must be true or false, not ${show(body.echo)}`);
-    }
-    if (body.echo) throw wrong("echo", "is not offered: the answer is the new text alone");
+/** In a chat it is about a message that is continued; a completion would have its prompt before its text. */
+function checkEcho(path: string, body: Body): void {
+  if (!isGiven(body.echo)) return void delete body.echo;
+  if (typeof body.echo !== "boolean") {
+    throw wrong("echo", `must be true or false, not ${show(body.echo)}`);
+  }
+  if (!isText(path)) return;
+  if (body.echo) {
+    throw wrong("echo", `is not offered on ${path}: the answer is the new text alone`);
   }
   delete body.echo;
 }
@@ -176,7 +183,7 @@ function checkFormat(path: string, body: Body): void {
     const { type, schema, ...rest } = format;
     body.response_format = { type, json_schema: { ...rest, schema } };
   }
-  if (!/\/(?:completions?|infill)$/.test(path) || path.includes("/chat/")) return;
+  if (!isText(path)) return;
   const chosen = body.response_format as Body;
   delete body.response_format;
   if (chosen.type === "text") return;

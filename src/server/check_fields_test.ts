@@ -9,6 +9,7 @@ for (
   const [path, body, after] of [
     ["/v1/completions", { echo: false, suffix: "", best_of: 1 }, {}],
     ["/v1/completions", { n: 2, best_of: 2 }, { n: 2 }],
+    ["/v1/chat/completions", { echo: true }, undefined],
     ["/completion", { samplers: ["top-k", "TEMP"] }, undefined],
     ["/completion", { samplers: "kyt" }, undefined],
     ["/completion", { logit_bias: { "7": -1, " the": 2 } }, undefined],

@@ -8,7 +8,7 @@ const EVERYWHERE = words("model repeat_layers");
 /** Of sampling and of the answer's form: what llama-server's generation reads. */
 const GENERATION = words(`
   adaptive_decay adaptive_target backend_sampling cache_prompt dry_allowed_length dry_base dry_multiplier
-  dry_penalty_last_n dry_sequence_breakers dynatemp_exponent dynatemp_range frequency_penalty grammar id_slot ignore_eos
+  dry_penalty_last_n dry_sequence_breakers dynatemp_exponent dynatemp_range echo frequency_penalty grammar id_slot ignore_eos
   json_schema logit_bias logprobs lora max_completion_tokens max_tokens min_keep min_p mirostat mirostat_eta mirostat_tau
   n n_cache_reuse n_cmpl n_discard n_indent n_keep n_predict n_probs post_sampling_probs presence_penalty
   reasoning_budget_tokens reasoning_control reasoning_format repeat_last_n repeat_penalty response_fields return_progress
@@ -33,7 +33,7 @@ const KNOWN: readonly [route: RegExp, fields: ReadonlySet<string>][] = ([
     ...GENERATION,
     ...CHAT,
     ...words(
-      "input instructions max_output_tokens reasoning text include truncation previous_response_id",
+      "background conversation prompt input instructions max_output_tokens reasoning text include truncation previous_response_id",
     ),
   ]],
   [/\/messages(\/count_tokens)?$/, [

@@ -165,6 +165,7 @@ shared(
 for (
   const [path, body, param] of [
     ["/v1/completions", { ...PROMPT, echo: true }, "echo"],
+    ["/v1/chat/completions", { ...CHAT, echo: "yes" }, "echo"],
     ["/v1/completions", { ...PROMPT, suffix: "end" }, "suffix"],
     ["/v1/completions", { ...PROMPT, best_of: 3 }, "best_of"],
     ["/completion", { ...PROMPT, samplers: ["no-such"] }, "samplers"],
