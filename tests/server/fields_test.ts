@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { CHAT, send, shared } from "./_server.ts";
+import { TOOLS_SERVER } from "./_clients.ts";
+import { CHAT, send, shared, test } from "./_server.ts";
 
 // What a request asks for is honoured, refused, or told: nothing is dropped without a word.
 
@@ -146,6 +147,37 @@ shared(
     const answer = await told.json();
     assertEquals(told.status, 200, JSON.stringify(answer));
     assert(answer.rys.warnings.some((text: string) => text.includes("look-ahead")));
+  },
+);
+
+test(
+  "of a tool's pattern that cannot be honoured any string is left, and one that can is followed",
+  {
+    context: TOOLS_SERVER.context!,
+  },
+  async (server) => {
+    for (
+      const [pattern, fits, told] of [["^[0-9]{2}$", /^[0-9]{2}$/, 0], ["^(?!x)", /^/, 1]] as const
+    ) {
+      const parameters = {
+        type: "object",
+        properties: { a: { type: "string", pattern, maxLength: 5 } },
+        required: ["a"],
+      };
+      const answer = await (await send(server, "/v1/chat/completions", {
+        ...CHAT,
+        max_tokens: 60,
+        temperature: 0,
+        tools: [tool(parameters)],
+        tool_choice: "required",
+      })).json();
+      const [call] = answer.choices[0].message.tool_calls;
+      assertMatch(JSON.parse(call.function.arguments).a, fits);
+      const warnings = (answer.rys.warnings ?? []).filter((text: string) =>
+        text.includes('"pattern"') && text.includes("look-ahead")
+      );
+      assertEquals(warnings.length, told);
+    }
   },
 );
 
