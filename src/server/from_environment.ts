@@ -2,15 +2,15 @@ import { fileURLToPath } from "node:url";
 import { llamaArgs } from "../options/llama_args.ts";
 import type { Option } from "../options/option.ts";
 import { parseValue, variableOf } from "../options/parse_value.ts";
-import { OPTIONS } from "../options/table.ts";
+import { optionById, OPTIONS } from "../options/table.ts";
 import type { ServerOptions } from "./options.ts";
 
 /** Layers beyond any model's; means all. */
 const MANY_LAYERS = 9999;
 
 /**
- * Options from llama-server's variables of the environment: those that the command `serve` reads as well, but for those
- * that name files to be read, an address or a port. A variable that may not be read counts as not set.
+ * Options from llama-server's variables of the environment: those that the command `serve` reads as well, but for an
+ * address, a port, recipes (`@FILE`) and a log file. A variable that may not be read counts as not set.
  *
  * @param env Looks up a variable.
  */
@@ -21,6 +21,7 @@ export function fromEnvironment(
   const context: Record<string, unknown> = {};
   const load: Record<string, unknown> = {};
   const args: string[] = [];
+  const other: Record<string, unknown> = {};
   for (const row of OPTIONS as readonly Option[]) {
     if (!row.commands.includes("serve")) continue;
     const { name, text } = variableOf(row, env) ?? {};
@@ -34,8 +35,10 @@ export function fromEnvironment(
     if (of.includes("server")) options[row.id] = value;
     else if (of.includes("load")) load[row.id] = value;
     else if (of.includes("context")) context[row.id] = value;
-    else args.push(...llamaArgs(row, value));
+    else if (row.llama !== undefined) args.push(...llamaArgs(row, value));
+    else other[row.id] = value;
   }
+  addOthers(other, options, context);
   if (options.nCtx === 0) delete options.nCtx;
   if (typeof context.threads === "number" && context.threads < 1) delete context.threads;
   if (args.length > 0) context.args = args;
@@ -47,11 +50,44 @@ export function fromEnvironment(
   };
 }
 
+/** What is given in another way in the library: texts in files, and the parts of speculative decoding. */
+function addOthers(
+  other: Record<string, unknown>,
+  options: Record<string, unknown>,
+  context: Record<string, unknown>,
+): void {
+  const { apiKeyFile, chatTemplateFile, modelDraft, specType, specDraftNMax, logFile } = other;
+  if (typeof apiKeyFile === "string") {
+    const keys = Deno.readTextFileSync(apiKeyFile).split(/\s+/).filter(Boolean);
+    options.apiKeys = [...(options.apiKeys as string[] | undefined) ?? [], ...keys];
+  }
+  if (typeof chatTemplateFile === "string") {
+    context.chatTemplate = Deno.readTextFileSync(chatTemplateFile);
+  }
+  const type = String(specType ?? (modelDraft === undefined ? "none" : "draft-simple"));
+  if (type !== "none") {
+    context.speculative = {
+      type: Object.entries(SPEC_TYPES).find(([, name]) => name === type)![0],
+      ...modelDraft === undefined ? {} : { model: modelDraft },
+      ...specDraftNMax === undefined ? {} : { nMax: specDraftNMax },
+    };
+  }
+  if (logFile !== undefined) {
+    throw new TypeError("LLAMA_ARG_LOG_FILE is read by the command serve only");
+  }
+}
+
+const SPEC_TYPES: Readonly<Record<string, string>> = optionById("specType").words!;
+
 /** A value that has another form in the library than on a command line. */
 function ownValue(row: Option, name: string, text: string): unknown {
   switch (row.id) {
     case "apiKeys":
       return text.split(",").map((key) => key.trim()).filter(Boolean);
+    case "cors": {
+      const origins = text.split(",").map((origin) => origin.trim());
+      return origins.includes("*") || origins;
+    }
     case "gpuLayers":
       return parseGpuLayers(name, text);
     case "pooling":

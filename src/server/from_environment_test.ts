@@ -76,6 +76,32 @@ Deno.test("fromEnvironment() reads the variables of the whole table", () => {
   );
 });
 
+Deno.test("fromEnvironment() reads the files that variables name, and drops nothing in silence", async () => {
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, "key-1\nkey-2\n");
+  const variables: Record<string, string> = {
+    LLAMA_API_KEY: "key-0",
+    LLAMA_ARG_API_KEY_FILE: file,
+    LLAMA_ARG_CHAT_TEMPLATE_FILE: file,
+    LLAMA_ARG_SPEC_TYPE: "ngram-simple",
+    LLAMA_ARG_SPEC_DRAFT_N_MAX: "4",
+    LLAMA_ARG_CORS_ORIGINS: "https://a.example, localhost",
+  };
+  const options = fromEnvironment((name) => variables[name]);
+  await Deno.remove(file);
+  assertEquals(options.apiKeys, ["key-0", "key-1", "key-2"]);
+  assertEquals(options.cors, ["https://a.example", "localhost"]);
+  assertEquals(options.context, {
+    chatTemplate: "key-1\nkey-2\n",
+    speculative: { type: "ngram", nMax: 4 },
+  });
+  assertThrows(
+    () => fromEnvironment((name) => name === "LLAMA_ARG_LOG_FILE" ? "log" : undefined),
+    TypeError,
+    "LLAMA_ARG_LOG_FILE",
+  );
+});
+
 Deno.test("parseNames() tells the model's names from those of plans", () => {
   assertEquals(
     { ...parseNames(["a = 1,2", "__proto__=3,4"]).aliases },
