@@ -1,7 +1,7 @@
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
 import { lookup } from "node:dns/promises";
 import { isIPv6 } from "node:net";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "./http/api_error.ts";
 import { type ServeOptions, serverOptions } from "./options.ts";
 import { createServer, type RysServer } from "./server.ts";
 

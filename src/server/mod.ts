@@ -39,4 +39,4 @@ export {
   runpodSettings,
   type RunpodTiming,
   startRunpodQueue,
-} from "./queue/mod.ts";
+} from "./runpod/mod.ts";

@@ -8,7 +8,7 @@ import {
   type RunpodQueueOptions,
   runpodSettings,
   startRunpodQueue,
-} from "../../src/server/queue/mod.ts";
+} from "../../src/server/runpod/mod.ts";
 import { ControlPlane } from "./_runpod.ts";
 
 const QUICK = { idleMs: 20, retryMs: 20, busyMs: 20, maxRetryMs: 100 };

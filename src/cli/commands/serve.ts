@@ -1,7 +1,7 @@
 import { DEFAULT_PARALLEL } from "../../engine/context_options.ts";
 import type { EffectivePlan, PlanInput } from "../../plan/mod.ts";
 import { parseNames } from "../../server/from_environment.ts";
-import { ranks } from "../../server/model_host.ts";
+import { ranks } from "../../server/life/model_host.ts";
 import { serve as listen, type ServeOptions } from "../../server/mod.ts";
 import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../../server/options.ts";
 import { environment } from "../environment.ts";
@@ -39,7 +39,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   }
   const options = { ...await serveOptions(flags, shell, path, spec, aliases), modelName };
   asUsage("", () => serverOptions(options));
-  const queue = flags.on("runpodQueue") ? await import("../../server/queue/mod.ts") : undefined;
+  const queue = flags.on("runpodQueue") ? await import("../../server/runpod/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
   const unhealthy = async (error: unknown): Promise<never> => {
     if (queue && runpod) {

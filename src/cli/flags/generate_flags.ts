@@ -1,5 +1,5 @@
 import { EngineError, type GenerateOptions } from "../../engine/mod.ts";
-import { explainFault } from "../../server/explain_fault.ts";
+import { explainFault } from "../../server/checks/explain_fault.ts";
 import { UsageError } from "../errors.ts";
 import type { FlagId } from "./flags.ts";
 import type { Flags } from "./parse_flags.ts";

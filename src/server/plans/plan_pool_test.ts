@@ -1,10 +1,10 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { fileURLToPath } from "node:url";
-import { loadModel, type Model } from "../engine/mod.ts";
-import { ApiError } from "./api_error.ts";
+import { loadModel, type Model } from "../../engine/mod.ts";
+import { ApiError } from "../http/api_error.ts";
 import { PlanPool, type PoolOptions } from "./plan_pool.ts";
 
-const DEMO = fileURLToPath(new URL("../../models/demo.gguf", import.meta.url));
+const DEMO = fileURLToPath(new URL("../../../models/demo.gguf", import.meta.url));
 
 /** A pool on the demo model, and what was made and freed. */
 function poolOn(

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../http/api_error.ts";
 import { checkShape, chooseTool, leavesOutTools } from "./check_shape.ts";
 
 const CHAT = "/v1/chat/completions";

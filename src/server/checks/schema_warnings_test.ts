@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../http/api_error.ts";
 import { schemaWarnings, unsupportedInPattern } from "./schema_warnings.ts";
 
 /** Keywords that a schema's warnings name. */

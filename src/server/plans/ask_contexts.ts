@@ -1,4 +1,4 @@
-import { EngineError } from "../engine/mod.ts";
+import { EngineError } from "../../engine/mod.ts";
 import type { PoolEntry } from "./plan_pool.ts";
 
 /**

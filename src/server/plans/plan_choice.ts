@@ -1,5 +1,5 @@
-import type { EffectivePlan, Model, PlanInput } from "../engine/mod.ts";
-import { ApiError } from "./api_error.ts";
+import type { EffectivePlan, Model, PlanInput } from "../../engine/mod.ts";
+import { ApiError } from "../http/api_error.ts";
 
 /** A plan under a name. */
 export interface NamedPlan {

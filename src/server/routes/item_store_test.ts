@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../http/api_error.ts";
 import { ItemStore } from "./item_store.ts";
 
 const message = (id: string, text: string) => ({ type: "message", id, role: "assistant", text });

@@ -1,5 +1,5 @@
 import { assertThrows } from "@std/assert";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../http/api_error.ts";
 import { checkFormats } from "./check_formats.ts";
 
 const SCHEMA = { type: "json_schema", name: "x", schema: { type: "object" } };

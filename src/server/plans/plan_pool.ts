@@ -1,7 +1,7 @@
-import { type Context, type EffectivePlan, EngineError } from "../engine/mod.ts";
-import { Gate } from "../engine/gate.ts";
-import { planHashHex } from "../plan/mod.ts";
-import { ApiError, unavailable } from "./api_error.ts";
+import { type Context, type EffectivePlan, EngineError } from "../../engine/mod.ts";
+import { Gate } from "../../engine/gate.ts";
+import { planHashHex } from "../../plan/mod.ts";
+import { ApiError, unavailable } from "../http/api_error.ts";
 
 /** What a context is for. */
 export type ContextKind = "text" | "embeddings" | "rerank";

@@ -1,4 +1,4 @@
-import { grammarFault } from "../engine/grammar_fault.ts";
+import { grammarFault } from "../../engine/grammar_fault.ts";
 
 type Json = Record<string, unknown>;
 

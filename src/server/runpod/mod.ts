@@ -11,5 +11,5 @@ export {
   type RunpodQueueOptions,
   type RunpodTiming,
   startRunpodQueue,
-} from "./runpod.ts";
+} from "./pull_worker.ts";
 export { RUNPOD_VARIABLES, type RunpodSettings, runpodSettings } from "./settings.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { ModelGpu, ModelInfo } from "../engine/mod.ts";
+import type { ModelGpu, ModelInfo } from "../../engine/mod.ts";
 import { fileName, memoryFor } from "./model_host.ts";
 
 const GIB = 2 ** 30;

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../http/api_error.ts";
 import { checkFields } from "./check_fields.ts";
 
 const FACTS = { nVocab: 100, nEmbd: 8 };

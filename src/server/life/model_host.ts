@@ -5,14 +5,14 @@ import {
   loadModel,
   type Model,
   type ModelInfo,
-} from "../engine/mod.ts";
-import { contextCost, defaultContext } from "../engine/context_options.ts";
-import { type GgufModel, modelFacts, readModel } from "../gguf/mod.ts";
-import { type CostOptions, estimateCost, type ModelFacts } from "../plan/mod.ts";
-import { ApiError } from "./api_error.ts";
-import type { Settings } from "./options.ts";
-import { PlanChoice } from "./plan_choice.ts";
-import { type ContextKind, PlanPool, type PoolEntry } from "./plan_pool.ts";
+} from "../../engine/mod.ts";
+import { contextCost, defaultContext } from "../../engine/context_options.ts";
+import { type GgufModel, modelFacts, readModel } from "../../gguf/mod.ts";
+import { type CostOptions, estimateCost, type ModelFacts } from "../../plan/mod.ts";
+import { ApiError } from "../http/api_error.ts";
+import type { Settings } from "../options.ts";
+import { PlanChoice } from "../plans/plan_choice.ts";
+import { type ContextKind, PlanPool, type PoolEntry } from "../plans/plan_pool.ts";
 
 /** A loaded model, its plans and its contexts. */
 export interface Host {

@@ -1,4 +1,4 @@
-import { EngineError } from "../engine/mod.ts";
+import { EngineError } from "../../engine/mod.ts";
 
 /** llama-server's names of errors, by status. */
 const TYPES: Record<number, string> = {

@@ -1,7 +1,7 @@
-import type { EffectivePlan } from "../engine/mod.ts";
-import { planHashHex } from "../plan/mod.ts";
-import { VERSION } from "./version.ts";
-import { withoutPlaces } from "./api_error.ts";
+import type { EffectivePlan } from "../../engine/mod.ts";
+import { planHashHex } from "../../plan/mod.ts";
+import { VERSION } from "../version.ts";
+import { withoutPlaces } from "../http/api_error.ts";
 
 /** What an answer says of the plan that ran. */
 export interface Ran {

@@ -1,4 +1,4 @@
-import { ApiError } from "./api_error.ts";
+import { ApiError } from "../http/api_error.ts";
 
 type Json = Record<string, unknown>;
 

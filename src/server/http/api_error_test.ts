@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { EngineError } from "../engine/mod.ts";
+import { EngineError } from "../../engine/mod.ts";
 import { ApiError, toApiError, withoutPlaces } from "./api_error.ts";
 
 Deno.test("toApiError() says nothing of what is not a client's", () => {

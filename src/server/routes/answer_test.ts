@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { expandPlan } from "../plan/mod.ts";
+import { expandPlan } from "../../plan/mod.ts";
 import { eventMarker, markAnswer, ran } from "./answer.ts";
 
 const WHAT = ran("demo@1,2", expandPlan("1,2", 4), 7);

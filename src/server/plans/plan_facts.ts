@@ -1,6 +1,6 @@
-import type { EffectivePlan } from "../engine/mod.ts";
-import { estimateCost, planHashHex, planToJson } from "../plan/mod.ts";
-import type { Host } from "./model_host.ts";
+import type { EffectivePlan } from "../../engine/mod.ts";
+import { estimateCost, planHashHex, planToJson } from "../../plan/mod.ts";
+import type { Host } from "../life/model_host.ts";
 
 /**
  * What a plan is and costs on a model, for people who choose one.
