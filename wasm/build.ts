@@ -15,6 +15,7 @@ import { HookError } from "./hooks.ts";
 import { BuildError, exists, Progress } from "./progress.ts";
 import { findToolchain, type Toolchain } from "./toolchain.ts";
 import {
+  buildCache,
   ownUpstream,
   pinnedUpstream,
   syncHooked,
@@ -276,8 +277,7 @@ async function main(): Promise<void> {
   if (open.length === 0) return;
 
   const progress = new Progress();
-  const cache = Deno.env.get("RYS_BUILD_CACHE") ??
-    `${Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`}/rys-edge/build`;
+  const cache = buildCache();
   await Deno.mkdir(cache, { recursive: true });
   // Two builds at once would write the same objects; the lock goes with the process.
   using lockFile = await Deno.open(`${cache}/lock`, { create: true, write: true });

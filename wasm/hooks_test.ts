@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url";
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { applyHooks, HookError, hookFiles, parseHooks } from "./hooks.ts";
+import { applyHooks, hookedTexts, HookError, hooksPatch, parseHooks, readHooks } from "./hooks.ts";
 
 const hook = (mode: string, anchor: string, text: string, name = "demo") =>
   `why it is there\n\n@@ ${name} ${mode}\n${anchor}\n@@ with\n${text}\n@@ end\n`;
 const apply = (source: string, hookText: string) =>
-  applyHooks(source, parseHooks(hookText, "x.hook"), "x.hook");
+  applyHooks(source, parseHooks(hookText, "x.hook").map((one) => ({ ...one, file: "x.hook" })));
 
 const SOURCE = "int a;\nint b; // two\nint c;\n";
 
@@ -78,25 +78,65 @@ Deno.test("parseHooks() refuses a malformed file with its line", () => {
   );
 });
 
-Deno.test("cpp/UPSTREAM_SYNC.md lists every hook with its file, and no other", () => {
-  const dir = fileURLToPath(new URL("../cpp/hooks", import.meta.url));
-  const hooks = hookFiles(dir).flatMap((rel) =>
-    parseHooks(Deno.readTextFileSync(`${dir}/${rel}`), rel).map(({ name }) =>
-      `${name} ${rel.slice(0, -".hook".length)}`
-    )
+Deno.test("parseHooks() wants a reason, which edits may share", () => {
+  const [first, second] = parseHooks(
+    hook("after", "a", "// rys-hook: one", "one") +
+      "@@ two after\nb\n@@ with\n// rys-hook: two\n@@ end\n",
+    "x.hook",
   );
-  const page = Deno.readTextFileSync(new URL("../cpp/UPSTREAM_SYNC.md", import.meta.url));
-  const rows = [...page.matchAll(/^\| `([^`]+)` +\| `([^`]+)` +\| [^|]+\|$/gm)].map(([, n, f]) =>
-    `${n} ${f}`
+  assertEquals([first!.why, second!.why], ["why it is there", "why it is there"]);
+  assertThrows(
+    () => parseHooks("@@ one after\na\n@@ with\n// rys-hook: one\n@@ end\n", "x.hook"),
+    HookError,
+    'hook "one" has no line above it that says why',
   );
-  assertEquals(rows.toSorted(), hooks.toSorted());
 });
 
-Deno.test("hooks hold no blocks of upstream's text", () => {
-  const dir = fileURLToPath(new URL("../cpp/hooks", import.meta.url));
-  for (const rel of hookFiles(dir)) {
-    for (const { name, anchor } of parseHooks(Deno.readTextFileSync(`${dir}/${rel}`), rel)) {
-      assertEquals(anchor.split("\n").length <= 8, true, `${rel}: the anchor of ${name} is long`);
-    }
+Deno.test("hookedTexts() names every anchor and file that it cannot find, and joins purposes", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const write = async (path: string, text: string) => {
+      await Deno.mkdir(`${dir}/${path.slice(0, path.lastIndexOf("/"))}`, { recursive: true });
+      await Deno.writeTextFile(`${dir}/${path}`, text);
+    };
+    await write("up/src/a.cpp", SOURCE);
+    await write("hooks/plan/src/a.cpp.hook", hook("after", "int a;", "// rys-hook: one", "one"));
+    await write("hooks/fixes/src/a.cpp.hook", hook("after", "int c;", "// rys-hook: two", "two"));
+    const { texts, names } = hookedTexts(`${dir}/hooks`, `${dir}/up`);
+    assertEquals(
+      texts.get("src/a.cpp"),
+      "int a;\n// rys-hook: one\nint b; // two\nint c;\n// rys-hook: two\n",
+    );
+    assertEquals(names.toSorted(), ["one", "two"]);
+    const patch = await hooksPatch(texts, `${dir}/up`);
+    assertStringIncludes(patch, "--- a/src/a.cpp\n+++ b/src/a.cpp\n");
+    assertStringIncludes(patch, "\n+// rys-hook: two\n");
+
+    await write("hooks/gpu/src/a.cpp.hook", hook("after", "int z;", "// rys-hook: z", "z"));
+    await write("hooks/gpu/src/b.cpp.hook", hook("after", "int a;", "// rys-hook: b", "b"));
+    await write("hooks/plan/src/c.cpp.hook", hook("after", "int a;", "// rys-hook: c", "c"));
+    const { message } = assertThrows(
+      () => hookedTexts(`${dir}/hooks`, `${dir}/up`),
+      HookError,
+    );
+    assertEquals(message.split("\n").length, 3, message);
+    assertStringIncludes(message, 'cpp/hooks/gpu/src/a.cpp.hook:3: hook "z": its anchor is gone');
+    assertStringIncludes(message, "upstream has no file src/b.cpp");
+    assertStringIncludes(message, "upstream has no file src/c.cpp");
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
+Deno.test("hooks are read by purpose, and hold no blocks of upstream's text", () => {
+  const hooks = readHooks(fileURLToPath(new URL("../cpp/hooks", import.meta.url)));
+  assertEquals([...new Set(hooks.map(({ purpose }) => purpose))].sort(), [
+    "engine",
+    "fixes",
+    "gpu",
+    "plan",
+  ]);
+  for (const { file, name, anchor } of hooks) {
+    assertEquals(anchor.split("\n").length <= 8, true, `${file}: the anchor of ${name} is long`);
   }
 });

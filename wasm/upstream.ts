@@ -77,10 +77,16 @@ export async function pinnedUpstream(cache: string, progress: Progress): Promise
   return dir;
 }
 
+/** Folder that keeps objects, the toolchain and llama.cpp between builds. */
+export function buildCache(): string {
+  return Deno.env.get("RYS_BUILD_CACHE") ??
+    `${Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`}/rys-edge/build`;
+}
+
 /** Checks that a user's own checkout is one. */
 export function ownUpstream(path: string): string {
   if (!exists(`${path}/include/llama.h`)) {
-    throw new BuildError(`${path} is no llama.cpp checkout: it has no include/llama.h`);
+    throw new BuildError(`${path} is not a llama.cpp checkout: it has no include/llama.h`);
   }
   return Deno.realPathSync(path);
 }
