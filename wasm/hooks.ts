@@ -318,12 +318,11 @@ async function main(): Promise<void> {
   console.error(`${names.length} hooks applied to ${texts.size} files`);
 }
 
+// Not awaited: upstream.ts, which main() may import, imports this file.
 if (import.meta.main) {
-  try {
-    await main();
-  } catch (error) {
+  main().catch((error) => {
     if (!(error instanceof HookError)) throw error;
     console.error(`error: ${error.message}`);
     Deno.exit(1);
-  }
+  });
 }
