@@ -1,10 +1,10 @@
 import { type CallEvents, type CallResult, type EngineClient, EngineError } from "./client.ts";
 import type { Gate } from "./gate.ts";
-import type { ContextInfo } from "./context.ts";
+import type { ContextInfo } from "./context_info.ts";
 import type { EngineCall } from "./protocol.ts";
 
 /** A context of the engine, and the lines of those who wait for it. */
-export interface Serving {
+export interface LiveContext {
   /** Its number. */
   handle: number;
   /** What it holds. */
@@ -31,7 +31,7 @@ export type ContextRequest = Omit<
  * part of the right one: it rejects.
  *
  * @param client The engine.
- * @param serving The context.
+ * @param live The context.
  * @param request The request.
  * @param events Receives what comes before the end.
  * @param signal Stops it; the promise then rejects with its reason.
@@ -40,7 +40,7 @@ export type ContextRequest = Omit<
  */
 export async function callContext(
   client: EngineClient,
-  serving: Serving,
+  live: LiveContext,
   request: ContextRequest,
   events: CallEvents,
   signal: AbortSignal | undefined,
@@ -48,11 +48,11 @@ export async function callContext(
 ): Promise<void> {
   let result: CallResult;
   try {
-    const call = { fn: "context_request", context: serving.handle, cancel: 0, ...request } as const;
+    const call = { fn: "context_request", context: live.handle, cancel: 0, ...request } as const;
     result = await client.call(call, events, signal, gate);
   } catch (error) {
     const isOwn = error instanceof EngineError && !error.fatal && error.status === undefined;
-    throw serving.disposed && isOwn ? disposedError() : error;
+    throw live.disposed && isOwn ? disposedError() : error;
   }
   signal?.throwIfAborted();
   if (result.handle === STOPPED) throw disposedError();

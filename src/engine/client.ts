@@ -92,8 +92,8 @@ interface MemAnswer {
   counts?: GpuCounts & { recorded: number } | null;
 }
 
-/** Anything that files of the host can be read from, at positions. */
-export interface ByteSource {
+/** A file that the engine is to read: by its path in the Worker, or through `read` in the library's thread. */
+export interface EngineFile {
   size: number;
   path?: string;
   read?(offset: number, n: number): Promise<Uint8Array<ArrayBuffer>>;
@@ -124,7 +124,7 @@ export class EngineClient {
   #pending = new Map<number, Pending>();
   #mem = new Map<number, (answer: MemAnswer | undefined) => void>();
   #gpu: EngineGpu = { why: "not started" };
-  #sources = new Map<number, ByteSource>();
+  #sources = new Map<number, EngineFile>();
   #nextReq = 1;
   #nextFile = 1;
   #flags!: Int32Array;
@@ -179,7 +179,7 @@ export class EngineClient {
    *
    * @returns The name of the first file there.
    */
-  addFiles(sources: ByteSource[]): string {
+  addFiles(sources: EngineFile[]): string {
     const first = this.#nextFile;
     for (const source of sources) {
       const file: FileSource = { id: this.#nextFile++, size: source.size };

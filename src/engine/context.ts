@@ -1,9 +1,10 @@
-import { type EffectivePlan, planHashHex } from "../plan/mod.ts";
-import { callContext, disposedError, type Serving } from "./call_context.ts";
+import { callContext, disposedError, type LiveContext } from "./call_context.ts";
 import { checkBody } from "./check_body.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { wholeNumber } from "../options/check_option.ts";
 import { knownNames } from "../options/names.ts";
+import type { ContextInfo } from "./context_info.ts";
+import type { ContextModel, Logits } from "./context_model.ts";
 import type { ContextOptions } from "./context_options.ts";
 import {
   type ChatMessage,
@@ -15,79 +16,7 @@ import {
   runGeneration,
   toEngineError,
 } from "./generate.ts";
-import type { Model } from "./model.ts";
 import { packState, type StateIdentity, unpackState } from "./state.ts";
-
-/** What a context holds, as allocated. */
-export interface ContextInfo {
-  /** The plan that runs, read back from the engine. */
-  plan: EffectivePlan;
-  /** Hash of the plan, 16 hex digits; a saved state carries it. */
-  planHash: string;
-  /** Context size in tokens. */
-  nCtx: number;
-  /** Context size of one request, in tokens. */
-  nCtxSeq: number;
-  /** Tokens handed to the model at once. */
-  nBatch: number;
-  /** Tokens computed at once. */
-  nUbatch: number;
-  /** Requests that run at once. */
-  nParallel: number;
-  /** Threads that compute. */
-  threads: number;
-  /** Bytes of attention cache. */
-  kvBytes: number;
-  /** Bytes of recurrent state. */
-  recurrentBytes: number;
-  /** Bytes of scratch buffers. */
-  computeBytes: number;
-  /** Bytes of weights that the context reads: the model's own, whatever the plan. */
-  modelBytes: number;
-  /** What its maker should know, e.g. that the size asked for became another. */
-  warnings: string[];
-}
-
-/** {@linkcode ContextInfo} in the engine's own form. */
-export interface RawContext {
-  n_ctx: number;
-  n_ctx_seq: number;
-  n_batch: number;
-  n_ubatch: number;
-  n_seq_max: number;
-  n_threads: number;
-  layers: number[];
-  plan_hash: string;
-  kv_bytes: number;
-  recurrent_bytes: number;
-  compute_bytes: number;
-  model_bytes: number;
-}
-
-/** What the engine says of a context, with its plan. */
-export function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
-  // The two halves expand on their own; running another plan than the one that was shown would be worse than stopping.
-  if (raw.layers.join() !== plan.layers.join() || raw.plan_hash !== planHashHex(plan.layers)) {
-    throw new EngineError(
-      `The engine runs layers ${raw.layers.join()}, the plan "${plan.spec}" says ${plan.layers.join()}`,
-    );
-  }
-  return {
-    plan,
-    planHash: raw.plan_hash,
-    nCtx: raw.n_ctx,
-    nCtxSeq: raw.n_ctx_seq,
-    nBatch: raw.n_batch,
-    nUbatch: raw.n_ubatch,
-    nParallel: raw.n_seq_max,
-    threads: raw.n_threads,
-    kvBytes: raw.kv_bytes,
-    recurrentBytes: raw.recurrent_bytes,
-    computeBytes: raw.compute_bytes,
-    modelBytes: raw.model_bytes,
-    warnings: [],
-  };
-}
 
 /** Options of {@linkcode Context.request}. */
 export interface RequestOptions {
@@ -107,30 +36,30 @@ export class Context implements AsyncDisposable {
   /** What the context holds. */
   readonly info: ContextInfo;
   /** The model it runs on. */
-  readonly model: Model;
+  readonly model: ContextModel;
   readonly #client: EngineClient;
-  readonly #serving: Serving;
-  readonly #create: (extra: string[]) => Promise<Serving>;
+  readonly #live: LiveContext;
+  readonly #create: (extra: string[]) => Promise<LiveContext>;
   readonly #options: ContextOptions;
   readonly #onDispose: () => void;
-  #embedding: Promise<Serving> | undefined;
+  #embedding: Promise<LiveContext> | undefined;
   #nextState = 1;
   /** Where the last generation ended, or the last state was loaded. */
   #lastSlot = 0;
 
   /** Use {@linkcode Model.createContext}. */
   constructor(
-    model: Model,
+    model: ContextModel,
     client: EngineClient,
-    serving: Serving,
-    create: (extra: string[]) => Promise<Serving>,
+    live: LiveContext,
+    create: (extra: string[]) => Promise<LiveContext>,
     options: ContextOptions,
     onDispose: () => void,
   ) {
     this.model = model;
-    this.info = serving.info;
+    this.info = live.info;
     this.#client = client;
-    this.#serving = serving;
+    this.#live = live;
     this.#create = create;
     this.#options = options;
     this.#onDispose = onDispose;
@@ -172,7 +101,7 @@ export class Context implements AsyncDisposable {
     return new Generation(() => {
       this.#check();
       this.#checkBody(request.body);
-      return runGeneration(this.#client, this.#serving, request, options.signal, ({ slot }) => {
+      return runGeneration(this.#client, this.#live, request, options.signal, ({ slot }) => {
         this.#lastSlot = slot;
       });
     });
@@ -218,7 +147,7 @@ export class Context implements AsyncDisposable {
       options.onChunk?.(bytes);
       return { status: 400, contentType, body: options.onChunk ? new Uint8Array() : bytes };
     }
-    return await this.#request(this.#serving, path, body, options);
+    return await this.#request(this.#live, path, body, options);
   }
 
   #checkBody(body: Record<string, unknown>): void {
@@ -237,7 +166,7 @@ export class Context implements AsyncDisposable {
   }
 
   async #request(
-    serving: Serving,
+    live: LiveContext,
     path: string,
     body: unknown,
     options: RequestOptions,
@@ -248,7 +177,7 @@ export class Context implements AsyncDisposable {
     const parts: Uint8Array[] = [];
     await callContext(
       this.#client,
-      serving,
+      live,
       {
         method: body === undefined ? "GET" : "POST",
         path: route,
@@ -263,7 +192,7 @@ export class Context implements AsyncDisposable {
         chunk: options.onChunk ?? ((bytes) => parts.push(bytes)),
       },
       options.signal,
-      TAKES_SLOT.test(route) ? serving.requests : serving.others,
+      TAKES_SLOT.test(route) ? live.requests : live.others,
     );
     return {
       status,
@@ -272,8 +201,8 @@ export class Context implements AsyncDisposable {
     };
   }
 
-  async #json<T>(serving: Serving, path: string, body?: unknown): Promise<T> {
-    const response = await this.#request(serving, path, body, {});
+  async #json<T>(live: LiveContext, path: string, body?: unknown): Promise<T> {
+    const response = await this.#request(live, path, body, {});
     const object = JSON.parse(new TextDecoder().decode(response.body) || "null");
     if (response.status !== 200) throw toEngineError(object, response.status);
     return object;
@@ -309,7 +238,7 @@ export class Context implements AsyncDisposable {
     if (Array.isArray(messages)) messages.forEach(checkContent);
     const body = { messages, ...(options.tools ? { tools: options.tools } : {}), ...options.extra };
     this.#checkBody(body);
-    return (await this.#json<{ prompt: string }>(this.#serving, "/apply-template", body)).prompt;
+    return (await this.#json<{ prompt: string }>(this.#live, "/apply-template", body)).prompt;
   }
 
   /**
@@ -340,9 +269,9 @@ export class Context implements AsyncDisposable {
         throw new TypeError(`Text ${i} to embed must be a string, not ${typeof text}`);
       }
     });
-    const serving = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
+    const live = await (this.#embedding ??= this.#create(["--embedding", "--pooling", "mean"]));
     const { data } = await this.#json<{ data: { index: number; embedding: number[] }[] }>(
-      serving,
+      live,
       "/v1/embeddings",
       { input: texts },
     );
@@ -353,7 +282,7 @@ export class Context implements AsyncDisposable {
   async logits(
     prompt: string | readonly number[],
     options: { signal?: AbortSignal } = {},
-  ): ReturnType<Model["logits"]> {
+  ): Promise<Logits> {
     this.#check();
     return await this.model.logits(prompt, { ...this.#options, ...options });
   }
@@ -385,9 +314,9 @@ export class Context implements AsyncDisposable {
    */
   async saveState(slot: number = this.#lastSlot): Promise<Uint8Array> {
     this.#check();
-    const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
+    const filename = `state-${this.#live.handle}-${this.#nextState++}`;
     const { n_saved } = await this.#json<{ n_saved: number }>(
-      this.#serving,
+      this.#live,
       `/slots/${this.#slot(slot)}?action=save`,
       { filename },
     );
@@ -408,10 +337,10 @@ export class Context implements AsyncDisposable {
    */
   async loadState(state: Uint8Array, slot = 0): Promise<void> {
     this.#check();
-    const filename = `state-${this.#serving.handle}-${this.#nextState++}`;
+    const filename = `state-${this.#live.handle}-${this.#nextState++}`;
     await this.#client.putMem(filename, await unpackState(state, this.#identity()));
     try {
-      await this.#json(this.#serving, `/slots/${this.#slot(slot)}?action=restore`, { filename });
+      await this.#json(this.#live, `/slots/${this.#slot(slot)}?action=restore`, { filename });
       this.#lastSlot = slot;
     } finally {
       await this.#client.takeMem(filename).catch(() => {});
@@ -451,12 +380,12 @@ export class Context implements AsyncDisposable {
     return this.#disposing ??= (async () => {
       this.#onDispose();
       const embedding = await this.#embedding?.catch(() => undefined);
-      for (const serving of [this.#serving, embedding]) {
-        if (!serving) continue;
-        serving.disposed = true;
-        serving.requests.close(disposedError());
-        serving.others.close(disposedError());
-        await this.#client.call({ fn: "context_free", context: serving.handle }).catch(() => {});
+      for (const live of [this.#live, embedding]) {
+        if (!live) continue;
+        live.disposed = true;
+        live.requests.close(disposedError());
+        live.others.close(disposedError());
+        await this.#client.call({ fn: "context_free", context: live.handle }).catch(() => {});
       }
     })();
   }

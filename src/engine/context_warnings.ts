@@ -1,4 +1,4 @@
-import type { ContextInfo } from "./context.ts";
+import type { ContextInfo } from "./context_info.ts";
 
 /**
  * What a caller should know of the size of a context that was made.

@@ -1,7 +1,7 @@
 import { checkOptions, wholeNumber } from "../options/check_option.ts";
 import { knownNames, namesOf } from "../options/names.ts";
 import { optionsOf } from "../options/table.ts";
-import { callContext, type Serving } from "./call_context.ts";
+import { callContext, type LiveContext } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
 import { sayGrammarFault } from "./grammar_fault.ts";
 import { sseParser } from "./sse.ts";
@@ -513,13 +513,13 @@ function mergeToolCalls(calls: Record<string, unknown>[], deltas: Record<string,
 /** Sends the request and yields its pieces. */
 export async function* runGeneration(
   client: EngineClient,
-  serving: Serving,
+  live: LiveContext,
   request: GenerateRequest,
   signal: AbortSignal | undefined,
   onEnd: (end: GenerationEnd) => void,
 ): AsyncGenerator<Piece, void, void> {
   signal?.throwIfAborted();
-  const { nCtx } = serving.info;
+  const { nCtx } = live.info;
   const stop = new AbortController();
   const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   const queue: Piece[] = [];
@@ -535,7 +535,7 @@ export async function* runGeneration(
 
   const finished = callContext(
     client,
-    serving,
+    live,
     { method: "POST", path: request.path, query: "", body },
     {
       head: (code) => status = code,
@@ -560,7 +560,7 @@ export async function* runGeneration(
       },
     },
     both,
-    serving.requests,
+    live.requests,
   ).then(
     () => {
       if (status !== 200) failure ??= toEngineError(parseJson(plain), status, nCtx);

@@ -5,7 +5,9 @@
  */
 
 export { EngineError } from "./client.ts";
-export { Context, type ContextInfo, type RequestOptions } from "./context.ts";
+export { Context, type RequestOptions } from "./context.ts";
+export type { ContextInfo } from "./context_info.ts";
+export type { ContextModel, Logits } from "./context_model.ts";
 export type { ContextOptions, KvType, SpeculativeOptions } from "./context_options.ts";
 export {
   type ChatMessage,
@@ -19,15 +21,8 @@ export {
   type Timings,
   type TokenLogprob,
 } from "./generate.ts";
-export {
-  loadModel,
-  type LoadModelOptions,
-  type Logits,
-  type LogLevel,
-  Model,
-  type ModelGpu,
-  type ModelInfo,
-} from "./model.ts";
+export { loadModel, type LoadModelOptions, type LogLevel, Model } from "./model.ts";
+export type { ModelGpu, ModelInfo } from "./model_info.ts";
 export type { GpuChoice } from "../../gpu/device.ts";
 export type { GpuCounts } from "../../gpu/executor.ts";
 export type { ModelSource } from "./source.ts";

@@ -4,8 +4,10 @@ import { checkOptions, oneOf, wholeNumber } from "../options/check_option.ts";
 import { knownNames, namesOf } from "../options/names.ts";
 import { type EffectivePlan, packPlan, type PlanInput, resolvePlan } from "../plan/mod.ts";
 import { type CallEvents, EngineClient, EngineError } from "./client.ts";
-import type { Serving } from "./call_context.ts";
-import { Context, contextInfo } from "./context.ts";
+import type { LiveContext } from "./call_context.ts";
+import { Context } from "./context.ts";
+import { contextInfo } from "./context_info.ts";
+import type { ContextModel, Logits } from "./context_model.ts";
 import {
   contextArgs,
   type ContextOptions,
@@ -13,6 +15,7 @@ import {
   type KvType,
 } from "./context_options.ts";
 import { contextWarnings } from "./context_warnings.ts";
+import { inUnits, type ModelInfo, modelInfo, type RawModel, UNITS } from "./model_info.ts";
 import type { EngineCall } from "./protocol.ts";
 import { Gate } from "./gate.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
@@ -48,100 +51,6 @@ export interface LoadModelOptions {
 
 /** Weight of a log line. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
-
-/** What a loaded model says of itself. */
-export interface ModelInfo {
-  /** `general.architecture`. */
-  arch: string;
-  /** `general.name`, or "". */
-  name: string;
-  /** In a few words: architecture, parameters, number format, bytes; e.g. `"qwen3, 1.7 M parameters, F16, 3.2 MiB"`. */
-  desc: string;
-  /** Trunk layers. */
-  nLayer: number;
-  /** Next-token (MTP) layers after them. */
-  nLayerNextn: number;
-  /** Context size it was trained with, in tokens. */
-  nCtxTrain: number;
-  /** Embedding width. */
-  nEmbd: number;
-  /** Vocabulary size. */
-  nVocab: number;
-  /** Parameters. */
-  nParams: number;
-  /** Bytes of weights. */
-  modelBytes: number;
-  /** Begin-of-text token, or null. */
-  bos: number | null;
-  /** End-of-text token, or null. */
-  eos: number | null;
-  /** Whether it has a tokenizer. */
-  hasTokenizer: boolean;
-  /** Whether it has a chat template. */
-  hasChatTemplate: boolean;
-  /** The file's own plan (`rys.layer_plan`), or "". */
-  layerPlan: string;
-  /** The GPU that computes, or null. */
-  gpu: ModelGpu | null;
-  /** Why the CPU computes, in a few words; "" on a GPU. */
-  gpuWhy: string;
-}
-
-/** A model's GPU. */
-export interface ModelGpu {
-  /** Vendor, such as `"nvidia"`. */
-  vendor: string;
-  /** What the driver calls the device. */
-  description: string;
-  /** Granted features that the engine uses. */
-  features: string[];
-  /** True for a software rasteriser. */
-  software: boolean;
-  /** How results are read: `"awaited"` costs some 11 ms a token under Deno 2.9. */
-  readback: "sync" | "awaited";
-  /** Layers on the GPU, the output layer included. */
-  layers: number;
-  /** Bytes of weights on the GPU. */
-  bytes: number;
-  /** Bytes of weights in memory. */
-  cpuBytes: number;
-  /** Weights that stayed in memory since the GPU cannot bind or compute them: the largest ones, at most 16. */
-  cpuTensors: { name: string; bytes: number }[];
-}
-
-/** Logits of every token of a prompt. */
-export interface Logits {
-  /** Tokens of the prompt. */
-  tokens: number[];
-  /** Vocabulary size. */
-  nVocab: number;
-  /** Row-major [tokens.length, nVocab]. */
-  data: Float32Array<ArrayBuffer>;
-  /** The plan that ran. */
-  plan: EffectivePlan;
-}
-
-interface RawModel {
-  arch: string;
-  name: string;
-  desc: string;
-  n_layer: number;
-  n_layer_nextn: number;
-  n_ctx_train: number;
-  n_embd: number;
-  n_vocab: number;
-  n_params: number;
-  model_bytes: number;
-  vocab_type: number;
-  bos: number | null;
-  eos: number | null;
-  has_chat_template: boolean;
-  layer_plan: string;
-  gpu_layers: number;
-  gpu_bytes: number;
-  cpu_bytes: number;
-  cpu_tensors: { name: string; bytes: number }[];
-}
 
 /** How long {@linkcode Model.dispose} waits for what is under way. */
 const DISPOSE_LIMIT_MS = 10_000;
@@ -255,26 +164,6 @@ function checkLoadOptions(options: LoadModelOptions): void {
   }
 }
 
-/** A model in a few words. */
-function describe(raw: RawModel): string {
-  // llama.cpp's own words are the architecture, a size by the number of layers (wrong for small models) and the format.
-  const format = /^\S+ \S+(?: \((?:Scout|Maverick)\))? (.*)$/.exec(raw.desc)?.[1] ?? "";
-  return [
-    raw.arch,
-    `${inUnits(raw.n_params, 1000, ["", " k", " M", " G"])} parameters`,
-    format,
-    inUnits(raw.model_bytes, 1024, UNITS),
-  ].filter((part) => part !== "").join(", ");
-}
-
-const UNITS = [" bytes", " KiB", " MiB", " GiB"];
-
-function inUnits(n: number, step: number, units: string[]): string {
-  let unit = 0;
-  for (; n >= step && unit < units.length - 1; unit++) n /= step;
-  return `${unit > 0 && n < 10 ? n.toFixed(1) : n.toFixed(0)}${units[unit]}`;
-}
-
 function modelArgs(options: LoadModelOptions): string[] {
   const { gpuLayers = "all" } = options;
   return [
@@ -286,7 +175,7 @@ function modelArgs(options: LoadModelOptions): string[] {
 }
 
 /** A loaded model. Made by {@linkcode loadModel}. */
-export class Model implements AsyncDisposable {
+export class Model implements ContextModel, AsyncDisposable {
   /** What the model says of itself. */
   readonly info: ModelInfo;
   readonly #client: EngineClient;
@@ -298,35 +187,7 @@ export class Model implements AsyncDisposable {
   constructor(client: EngineClient, handle: number, raw: RawModel) {
     this.#client = client;
     this.#handle = handle;
-    this.info = {
-      arch: raw.arch,
-      name: raw.name,
-      desc: describe(raw),
-      nLayer: raw.n_layer,
-      nLayerNextn: raw.n_layer_nextn,
-      nCtxTrain: raw.n_ctx_train,
-      nEmbd: raw.n_embd,
-      nVocab: raw.n_vocab,
-      nParams: raw.n_params,
-      modelBytes: raw.model_bytes,
-      bos: raw.bos,
-      eos: raw.eos,
-      hasTokenizer: raw.vocab_type !== 0,
-      hasChatTemplate: raw.has_chat_template,
-      layerPlan: raw.layer_plan,
-      gpu: "why" in client.gpu ? null : {
-        vendor: client.gpu.info.vendor,
-        description: client.gpu.info.description,
-        features: client.gpu.info.features,
-        software: client.gpu.info.software,
-        readback: client.gpu.readback,
-        layers: raw.gpu_layers,
-        bytes: raw.gpu_bytes,
-        cpuBytes: raw.cpu_bytes,
-        cpuTensors: raw.cpu_tensors,
-      },
-      gpuWhy: "why" in client.gpu ? client.gpu.why : "",
-    };
+    this.info = modelInfo(raw, client.gpu);
   }
 
   /**
@@ -380,7 +241,7 @@ export class Model implements AsyncDisposable {
     );
     args.push(...this.#cacheArgs(options));
     const { kind, words } = packPlan(plan);
-    const create = async (extra: string[]): Promise<Serving> => {
+    const create = async (extra: string[]): Promise<LiveContext> => {
       const call = this.#client.call({
         fn: "context_create",
         model: this.#handle,

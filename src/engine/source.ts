@@ -1,7 +1,7 @@
 import { GgufError } from "../gguf/gguf_error.ts";
 import { readHeader } from "../gguf/read_header.ts";
 import { type GgufModel, readModel } from "../gguf/read_model.ts";
-import { type ByteSource, EngineError } from "./client.ts";
+import { EngineError, type EngineFile } from "./client.ts";
 
 /**
  * Where a model comes from: a path (of any shard of a split model), a `file:` URL (as such or as text), a `Blob`, its
@@ -14,7 +14,7 @@ export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer> | ArrayB
  *
  * @throws {GgufError} If a file is no sound GGUF or a shard is missing.
  */
-export async function openSources(source: ModelSource): Promise<ByteSource[]> {
+export async function openSources(source: ModelSource): Promise<EngineFile[]> {
   if (source instanceof Uint8Array || source instanceof ArrayBuffer) {
     source = new File([source], "bytes"); // messages call it so
   }
@@ -59,7 +59,7 @@ function isModel(source: unknown): source is GgufModel {
  *
  * @throws {EngineError} If there is no such file.
  */
-export function pathSource(path: string): ByteSource {
+export function pathSource(path: string): EngineFile {
   let info: Deno.FileInfo;
   try {
     info = Deno.statSync(path);

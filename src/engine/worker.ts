@@ -26,7 +26,8 @@ interface Instance {
   [name: `_${string}`]: Export;
 }
 
-interface Host {
+/** What the WASM calls in this Worker. */
+interface WasmImports {
   event(req: number, kind: number, aux: number, data: number, n: number): void;
   read(ctx: Pointer, result: Pointer, id: number, dst: number, n: number, offset: number): void;
   gpu(job: Pointer, words: number, n: number, waits: boolean): void;
@@ -73,7 +74,7 @@ function withBytes(parts: (string | Uint8Array)[], use: (...at: Pointer[]) => vo
 const words = (array: Uint32Array | Int32Array) =>
   new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-const host: Host = {
+const host: WasmImports = {
   event(req, kind, aux, data, n) {
     const copy = new Uint8Array(n);
     copy.set(bytesAt(data, n));

@@ -66,8 +66,8 @@ class NeedMore {
   constructor(readonly end: number, readonly field: string, readonly at: number) {}
 }
 
-/** The part of the file read so far. */
-class Window {
+/** The beginning of the file, as far as it has been read. */
+class HeaderBytes {
   bytes = new Uint8Array(0);
   view = new DataView(this.bytes.buffer);
 
@@ -102,25 +102,25 @@ class Window {
   }
 }
 
-/** One pass over the window from `at`; refuses what is over a limit, asks for more where the window ends. */
+/** One pass over the header from `at`: refuses what exceeds a limit, and asks for more bytes where those read end. */
 class Cursor {
-  constructor(readonly window: Window, public at: number) {}
+  constructor(readonly header: HeaderBytes, public at: number) {}
 
   refuse(problem: string, field: string, limit?: number | string, at = this.at): never {
     const bound = typeof limit === "string" ? { expected: limit } : { limit };
-    throw new GgufError(problem, { file: this.window.source.name, offset: at, field, ...bound });
+    throw new GgufError(problem, { file: this.header.source.name, offset: at, field, ...bound });
   }
 
   /** Asks for `length` bytes from here. */
   need(length: number, field: string): void {
-    if (this.at + length > this.window.bytes.length) {
+    if (this.at + length > this.header.bytes.length) {
       throw new NeedMore(this.at + length, field, this.at);
     }
   }
 
   /** Refuses a length that the file cannot have. */
   fits(length: number, field: string, what: string, at: number): void {
-    const left = this.window.source.size - this.at;
+    const left = this.header.source.size - this.at;
     if (length > left) {
       this.refuse(`${what} goes beyond the end of the file, ${left} bytes on`, field, left, at);
     }
@@ -128,7 +128,7 @@ class Cursor {
 
   u32(field: string): number {
     this.need(4, field);
-    const value = this.window.view.getUint32(this.at, true);
+    const value = this.header.view.getUint32(this.at, true);
     this.at += 4;
     return value;
   }
@@ -142,7 +142,7 @@ class Cursor {
 
   u64(field: string): bigint {
     this.need(8, field);
-    const value = this.window.view.getBigUint64(this.at, true);
+    const value = this.header.view.getBigUint64(this.at, true);
     this.at += 8;
     return value;
   }
@@ -152,7 +152,7 @@ class Cursor {
     const length = this.count(`length of ${field}`, limit);
     this.fits(length, field, `its length of ${length}`, at);
     this.need(length, field);
-    const text = new TextDecoder().decode(this.window.bytes.subarray(this.at, this.at + length));
+    const text = new TextDecoder().decode(this.header.bytes.subarray(this.at, this.at + length));
     this.at += length;
     return text;
   }
@@ -161,8 +161,8 @@ class Cursor {
     const at = this.at;
     this.need(8, field);
     // Far the most frequent call: no 64-bit number where a 32-bit one does.
-    const low = this.window.view.getUint32(this.at, true);
-    const high = this.window.view.getUint32(this.at + 4, true);
+    const low = this.header.view.getUint32(this.at, true);
+    const high = this.header.view.getUint32(this.at + 4, true);
     if (high !== 0 || low > limits.MAX_STRING_BYTES) {
       this.count(`length of ${field}`, limits.MAX_STRING_BYTES);
     }
@@ -179,8 +179,8 @@ function shown(text: string): string {
   return JSON.stringify(points.length > 64 ? points.slice(0, 64).join("") + "…" : text);
 }
 
-function checkMagic(window: Window): void {
-  const { bytes, source } = window;
+function checkMagic(header: HeaderBytes): void {
+  const { bytes, source } = header;
   const head = new TextDecoder("latin1").decode(bytes.subarray(0, 256));
   if (head.startsWith("GGUF")) return;
   const is = /^\s*(?:\u00ef\u00bb\u00bf)?\s*<(?:!doctype|html|\?xml|head|body)/i.test(head)
@@ -337,24 +337,24 @@ function scanTensor(
 
 /** Scans the header of `source`. */
 export async function scanHeader(source: OpenSource): Promise<Scan> {
-  const window = new Window(source);
+  const header = new HeaderBytes(source);
   if (source.size === 0) throw new GgufError("the file is empty", { file: source.name });
   const first = Math.min(source.size, 1 << 16);
-  await window.grow(new NeedMore(first, "magic", 0));
-  checkMagic(window);
+  await header.grow(new NeedMore(first, "magic", 0));
+  checkMagic(header);
 
   let at = 0;
-  // Each step begins anew when the window was too short: it has no effect before it ends.
+  // A step that runs out of bytes starts over once more are read: it has no effect before it ends.
   const step = async <T>(scan: (cursor: Cursor) => T): Promise<T> => {
     for (;;) {
-      const cursor = new Cursor(window, at);
+      const cursor = new Cursor(header, at);
       try {
         const result = scan(cursor);
         at = cursor.at;
         return result;
       } catch (error) {
         if (!(error instanceof NeedMore)) throw error;
-        await window.grow(error);
+        await header.grow(error);
       }
     }
   };
@@ -397,7 +397,7 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
     if (expected > Number.MAX_SAFE_INTEGER) throw new GgufError("its data are too large", details);
   }
   return {
-    bytes: window.bytes.subarray(0, at),
+    bytes: header.bytes.subarray(0, at),
     version: counts.version,
     keys,
     tensorsAt,

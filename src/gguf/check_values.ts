@@ -2,7 +2,7 @@
 // architecture. What it refuses by an error of its own is left to it.
 
 import { GgufError } from "./gguf_error.ts";
-import type { GgufEntry, GgufHeader, GgufTensor } from "./read_header.ts";
+import type { GgufEntry, GgufHeader, GgufTensor } from "./types.ts";
 
 /** Kinds of RoPE scaling that llama.cpp knows. */
 const ROPE_SCALING = ["none", "linear", "yarn", "longrope"];

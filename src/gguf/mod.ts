@@ -19,15 +19,8 @@ export * from "./gguf_error.ts";
 export type { ByteSource, GgufSource } from "./byte_source.ts";
 export * from "./ggml_types.ts";
 export * from "./limits.ts";
-export {
-  type GgufEntry,
-  type GgufHeader,
-  type GgufTensor,
-  type GgufValue,
-  type GgufValueTypeName,
-  readHeader,
-  type ReadHeaderOptions,
-} from "./read_header.ts";
+export type { GgufEntry, GgufHeader, GgufTensor, GgufValue, GgufValueTypeName } from "./types.ts";
+export { readHeader, type ReadHeaderOptions } from "./read_header.ts";
 export * from "./list_shards.ts";
 export * from "./read_model.ts";
 export * from "./model_facts.ts";

@@ -1,6 +1,7 @@
 import type { LayerFacts, ModelFacts } from "../plan/cost.ts";
 import { GgufError } from "./gguf_error.ts";
-import { type GgufHeader, MetadataReader } from "./read_header.ts";
+import { MetadataReader } from "./read_header.ts";
+import type { GgufHeader } from "./types.ts";
 
 // What llama.cpp derives from an architecture's name, and no file says.
 
@@ -50,7 +51,7 @@ const NO_MEMORY = new Set([
   "rnd1",
 ]);
 
-interface Window {
+interface AttentionWindow {
   /** Every how many layers one attends to everything; 0 if the file lists the layers. */
   period: number;
   /** That one comes first, not last. */
@@ -64,7 +65,7 @@ interface Window {
 }
 
 /** Models with a cache of its own for layers that attend to a window. */
-const WINDOWS: ReadonlyMap<string, Window> = new Map<string, Window>([
+const WINDOWS: ReadonlyMap<string, AttentionWindow> = new Map<string, AttentionWindow>([
   ["afmoe", { period: 4, optional: true }],
   ["cohere2", { period: 4 }],
   ["cohere2moe", { period: 4, denseFirst: true }],

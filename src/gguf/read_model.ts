@@ -1,7 +1,8 @@
 import { GgufError } from "./gguf_error.ts";
 import { pathOf } from "./byte_source.ts";
 import { listShards } from "./list_shards.ts";
-import { type GgufHeader, readHeader } from "./read_header.ts";
+import { readHeader } from "./read_header.ts";
+import type { GgufHeader } from "./types.ts";
 
 /** A model in one file or several. */
 export interface GgufModel {

@@ -1,3 +1,4 @@
+import { editDistance } from "./edit_distance.ts";
 import type { Scope } from "./option.ts";
 import { type NameOf, optionsOf } from "./table.ts";
 
@@ -68,22 +69,8 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   let best: string | undefined;
   let least = Math.max(1, plain(name).length * 0.4);
   for (const one of known) {
-    const d = distance(plain(name), plain(one));
+    const d = editDistance(plain(name), plain(one));
     if (d < least) [best, least] = [one, d];
   }
   return best;
-}
-
-/** Letters to change, add or take away to get from one text to the other. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }

@@ -7,23 +7,10 @@ import { lookAtGpu } from "./gpu_check.ts";
 import { diagnose, lookAtDrivers, realFiles } from "./gpu_files.ts";
 import { driverFindings, gpuFindings, gpuReport } from "./gpu_text.ts";
 import type { Flags } from "../flags/parse_flags.ts";
+import type { Finding } from "./finding.ts";
 import { formatBytes } from "../terminal/plan_text.ts";
 import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 import { BUILD_COMMAND, DIST, readBuild, VERSION } from "../version.ts";
-
-/** One thing that was looked at. */
-export interface Finding {
-  /** Its name. */
-  name: string;
-  /** What was found, in words. */
-  value: string;
-  /** Well or not; absent where it is only information. */
-  ok?: boolean;
-  /** Nothing works without it. */
-  needed?: boolean;
-  /** What helps. */
-  fix?: string;
-}
 
 const HEADER = [0, 97, 115, 109, 1, 0, 0, 0];
 

@@ -1,4 +1,4 @@
-import type { Finding } from "./doctor.ts";
+import type { Finding } from "./finding.ts";
 import type { AdapterReport, GpuReport } from "./gpu_check.ts";
 import type { DriverFacts, DriverFile, Problem, Seen } from "./gpu_files.ts";
 import { formatBytes } from "../terminal/plan_text.ts";

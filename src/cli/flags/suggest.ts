@@ -1,3 +1,5 @@
+import { editDistance } from "../../options/edit_distance.ts";
+
 /**
  * The name that a mistyped one was most likely meant to be.
  *
@@ -19,7 +21,7 @@ export function suggest(wrong: string, names: Iterable<string>): string | undefi
   for (const name of names) {
     if (Math.abs(plain(name).length - length) > least) continue;
     // How many dashes there are matters less than any letter.
-    const d = distance(plain(wrong), plain(name)) + (wrong === name ? 0 : 0.01);
+    const d = editDistance(plain(wrong), plain(name)) + (wrong === name ? 0 : 0.01);
     if (d < least) [best, least] = [name, d];
   }
   if (best !== undefined) return best;
@@ -28,23 +30,4 @@ export function suggest(wrong: string, names: Iterable<string>): string | undefi
   if (stem.replace(/^-+/, "").length < 3) return undefined;
   for (const name of names) if (name.startsWith(stem)) return name;
   return undefined;
-}
-
-/** Letters to insert, delete, replace or swap with the next to get from `a` to `b`; a wrong case costs little. */
-function distance(a: string, b: string): number {
-  let two: number[] = [];
-  let one = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const x = a[i - 1]!, y = b[j - 1]!;
-      const change = x === y ? 0 : x.toLowerCase() === y.toLowerCase() ? 0.25 : 1;
-      let d = Math.min(one[j]! + 1, row[j - 1]! + 1, one[j - 1]! + change);
-      if (i > 1 && j > 1 && x === b[j - 2] && a[i - 2] === y) d = Math.min(d, two[j - 2]! + 1);
-      row.push(d);
-    }
-    two = one;
-    one = row;
-  }
-  return one[b.length]!;
 }
