@@ -1,5 +1,6 @@
 import { checkMessages } from "./check_messages.ts";
 import { refused } from "./refused.ts";
+import { isObject, type JsonObject as Body } from "../json.ts";
 
 /** What a body is checked against. */
 export interface BodyFacts {
@@ -8,8 +9,6 @@ export interface BodyFacts {
   /** Slots of a context. */
   nParallel: number;
 }
-
-type Body = Record<string, unknown>;
 
 const INT = 2 ** 31 - 1;
 /** Tokens that a sampler looks back: it allocates as many. */
@@ -216,10 +215,6 @@ export function checkTexts(body: Body, facts: BodyFacts): void {
       throw refused(name, `has ${list.length} texts; ${MAX_TEXTS} is the most`);
     }
   }
-}
-
-function isObject(value: unknown): value is Body {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function show(value: unknown): string {

@@ -1,9 +1,5 @@
 import { refused } from "./refused.ts";
-
-type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject } from "../json.ts";
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 

@@ -3,6 +3,7 @@ import { knownNames, namesOf } from "../options/names.ts";
 import { optionsOf } from "../options/table.ts";
 import { callContext, type LiveContext } from "./call_context.ts";
 import { type EngineClient, EngineError, toJson } from "./client.ts";
+import { isObject } from "../json.ts";
 import { sayGrammarFault } from "./grammar_fault.ts";
 import { sseParser } from "./sse.ts";
 
@@ -257,7 +258,6 @@ function checkGenerate(options: GenerateOptions, nSlots: number): void {
     const value = options[name];
     if (value !== undefined && !is(value)) throw new TypeError(`${name} must be ${what}`);
   };
-  const isObject = (v: unknown) => typeof v === "object" && v !== null && !Array.isArray(v);
   must(
     "stop",
     "a string or a list of strings, none of them empty",

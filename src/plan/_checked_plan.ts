@@ -2,7 +2,8 @@ import { checkPlan } from "./_check_plan.ts";
 import { checkKnown, known } from "./_known.ts";
 import { formatPlan } from "./format_plan.ts";
 import { parsePlan } from "./parse_plan.ts";
-import { isRecord, show } from "./_text.ts";
+import { show } from "./_text.ts";
+import { isObject } from "../json.ts";
 import { type LayerRun, MAX_LAYERS, type ParsePlanOptions, type Plan } from "./types.ts";
 
 /**
@@ -36,7 +37,7 @@ export function checkedPlan(plan: Plan, options: ParsePlanOptions): Plan {
     const run = kind === "spec"
       ? one
       : { repeatStart: one, repeatEnd: Number(one) + 1, repeatCount: 1 };
-    if (!isRecord(run)) throw new TypeError(`blocks[${i}] must be an object, not ${show(run)}`);
+    if (!isObject(run)) throw new TypeError(`blocks[${i}] must be an object, not ${show(run)}`);
     return {
       repeatStart: whole(run.repeatStart),
       repeatEnd: whole(run.repeatEnd),

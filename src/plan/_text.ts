@@ -4,11 +4,6 @@ export function quote(text: string, limit = 120): string {
   return JSON.stringify(points.length > limit ? points.slice(0, limit).join("") + "…" : text);
 }
 
-/** Whether `value` is an object and no array. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** `value` for a message. */
 export function show(value: unknown): string {
   if (typeof value === "string") return quote(value, 40);

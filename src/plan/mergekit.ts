@@ -1,4 +1,5 @@
-import { isRecord, layerNumber, show } from "./_text.ts";
+import { layerNumber, show } from "./_text.ts";
+import { isObject } from "../json.ts";
 import { parseYaml } from "./_yaml.ts";
 import { pathOf } from "./_path.ts";
 import { stretches } from "./_stretches.ts";
@@ -42,7 +43,7 @@ export interface ToMergekitOptions {
  */
 export function fromMergekit(recipe: string | object, options: ParsePlanOptions = {}): PathPlan {
   const root = typeof recipe === "string" ? parseYaml(recipe) : recipe;
-  if (!isRecord(root)) throw new TypeError(`A mergekit recipe is a mapping, not ${show(root)}`);
+  if (!isObject(root)) throw new TypeError(`A mergekit recipe is a mapping, not ${show(root)}`);
   const method = root.merge_method ?? "passthrough";
   if (method !== "passthrough") {
     throw new TypeError(
@@ -79,10 +80,10 @@ function slicesOf(root: Record<string, unknown>): { slices: unknown[]; where: st
   let where = "slices";
   if (slices === undefined && root.modules !== undefined) {
     const { modules } = root;
-    const names = isRecord(modules) ? Object.keys(modules) : [];
+    const names = isObject(modules) ? Object.keys(modules) : [];
     const name = names.length === 1 ? names[0]! : "text_decoder";
-    const module: unknown = isRecord(modules) ? modules[name] : undefined;
-    if (!isRecord(module)) {
+    const module: unknown = isObject(modules) ? modules[name] : undefined;
+    if (!isObject(module)) {
       throw new TypeError(
         `modules must be a mapping with text_decoder, whose slices a plan can run, not ${
           names.length > 0 ? names.join(", ") : show(modules)
@@ -91,7 +92,7 @@ function slicesOf(root: Record<string, unknown>): { slices: unknown[]; where: st
     }
     for (const other of names) {
       const its: unknown = (modules as Record<string, unknown>)[other];
-      if (other !== name && isRecord(its) && Array.isArray(its.slices) && its.slices.length > 1) {
+      if (other !== name && isObject(its) && Array.isArray(its.slices) && its.slices.length > 1) {
         throw new TypeError(
           `modules.${other} has ${its.slices.length} slices; a plan repeats layers of ${name} only`,
         );
@@ -116,7 +117,7 @@ function slicesOf(root: Record<string, unknown>): { slices: unknown[]; where: st
 }
 
 function sourceOf(slice: unknown, where: string): { model: string; range: LayerRun } {
-  if (!isRecord(slice)) {
+  if (!isObject(slice)) {
     throw new TypeError(`${where} must be a mapping with sources, not ${show(slice)}`);
   }
   const { sources } = slice;
@@ -129,7 +130,7 @@ function sourceOf(slice: unknown, where: string): { model: string; range: LayerR
   }
   const source: unknown = sources[0];
   const its = `${where}.sources[0]`;
-  if (!isRecord(source)) throw new TypeError(`${its} must be a mapping, not ${show(source)}`);
+  if (!isObject(source)) throw new TypeError(`${its} must be a mapping, not ${show(source)}`);
   refuseScale(slice.parameters, `${where}.parameters`);
   refuseScale(source.parameters, `${its}.parameters`);
   const range: unknown = source.layer_range;
@@ -156,7 +157,7 @@ function sourceOf(slice: unknown, where: string): { model: string; range: LayerR
 
 /** A model in one spelling: `a/b`, `{path: a/b}` and `{model: {path: a/b}}` are the same. */
 function modelName(model: unknown, where: string): string {
-  if (!isRecord(model)) {
+  if (!isObject(model)) {
     if (typeof model === "string" || model === null || model === undefined) {
       return show(model ?? null);
     }
@@ -177,13 +178,13 @@ function modelName(model: unknown, where: string): string {
 /** A recipe that damps repeated layers means another model than the plan would run. */
 function refuseScale(parameters: unknown, where: string): void {
   if (parameters === undefined || parameters === null) return;
-  if (!isRecord(parameters)) {
+  if (!isObject(parameters)) {
     throw new TypeError(`${where} must be a mapping, not ${show(parameters)}`);
   }
   const { scale } = parameters;
   if (scale === undefined || scale === null) return;
   // A number, a gradient over the layers, or a list of values for tensors by name.
-  const wrong = [scale].flat().flatMap((one: unknown) => isRecord(one) ? one.value : one)
+  const wrong = [scale].flat().flatMap((one: unknown) => isObject(one) ? one.value : one)
     .filter((one: unknown) => one !== 1);
   if (wrong.length > 0) {
     throw new TypeError(

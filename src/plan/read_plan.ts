@@ -1,4 +1,5 @@
-import { isRecord, layerNumber, show } from "./_text.ts";
+import { layerNumber, show } from "./_text.ts";
+import { isObject } from "../json.ts";
 import { checkedPlan } from "./_checked_plan.ts";
 import { effectivePlan } from "./_effective_plan.ts";
 import { oneLayer, pathOf } from "./_path.ts";
@@ -51,7 +52,7 @@ export function readPlan(value: unknown, options: ParsePlanOptions = {}): Plan {
     return isGrammar(value) ? parsePlan(value, options) : readPlan(structured(value), options);
   }
   if (Array.isArray(value)) return fromList(value, options, "layers");
-  if (!isRecord(value)) throw unreadable(value);
+  if (!isObject(value)) throw unreadable(value);
   if (isPlan(value)) return checkedPlan(value, options);
   refuseOtherModel(value, options);
   if (typeof value.nLayer === "number" && Array.isArray(value.layers)) {
@@ -119,7 +120,7 @@ const KEYS: Record<string, (value: unknown, options: ParsePlanOptions) => Plan |
 };
 
 function unreadable(value: unknown): TypeError {
-  const hint = isRecord(value) && "models" in value
+  const hint = isObject(value) && "models" in value
     ? '; a recipe with "models" merges weights, which a plan cannot do'
     : "";
   return new TypeError(
@@ -177,7 +178,7 @@ function fromList(list: readonly unknown[], options: ParsePlanOptions, name: str
   if (list.length === 0 || list.length > MAX_LAYERS) {
     throw new RangeError(`A path has 1 to ${MAX_LAYERS} layers, not ${list.length}`);
   }
-  if (list.every(isRecord)) {
+  if (list.every(isObject)) {
     throw new TypeError(
       `This is a list of ${list.length} objects, and a plan is one; take the one that is to run`,
     );

@@ -1,4 +1,5 @@
-import { isRecord, layerNumber, show } from "./_text.ts";
+import { layerNumber, show } from "./_text.ts";
+import { isObject } from "../json.ts";
 import { oneLayer, pathOf } from "./_path.ts";
 import { expandPlan } from "./expand_plan.ts";
 import { parsePlan } from "./parse_plan.ts";
@@ -46,7 +47,7 @@ export interface ToRelayerOptions {
  */
 export function fromRelayer(config: object, options: ParsePlanOptions = {}): PathPlan {
   const root: unknown = "rys_relayer" in config ? config.rys_relayer : config;
-  if (!isRecord(root)) throw new TypeError(`rys_relayer must be an object, not ${show(root)}`);
+  if (!isObject(root)) throw new TypeError(`rys_relayer must be an object, not ${show(root)}`);
   const source = layerNumber(root.source_num_layers, "rys_relayer.source_num_layers");
   if (options.nLayer !== undefined && options.nLayer !== source) {
     throw new RangeError(
@@ -84,7 +85,7 @@ export function fromRelayer(config: object, options: ParsePlanOptions = {}): Pat
     );
   }
   const counts: unknown = root.duplication_counts ?? duplicationCounts(layers);
-  if (!isRecord(counts)) {
+  if (!isObject(counts)) {
     throw new TypeError(`rys_relayer.duplication_counts must be an object, not ${show(counts)}`);
   }
   if (JSON.stringify(sorted(counts)) !== JSON.stringify(sorted(duplicationCounts(layers)))) {

@@ -1,6 +1,5 @@
 import { ApiError } from "../http/api_error.ts";
-
-type Body = Record<string, unknown>;
+import { isObject, type JsonObject as Body } from "../../json.ts";
 
 /** What a request's fields are checked against. */
 export interface FieldFacts {
@@ -9,9 +8,6 @@ export interface FieldFacts {
   /** Numbers in an embedding. */
   nEmbd: number;
 }
-
-const isObject = (value: unknown): value is Body =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 

@@ -1,9 +1,5 @@
 import { ApiError } from "../http/api_error.ts";
-
-type Body = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Body =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject, type JsonObject as Body } from "../../json.ts";
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 

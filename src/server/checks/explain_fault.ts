@@ -1,9 +1,5 @@
 import { grammarFault } from "../../engine/grammar_fault.ts";
-
-type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject, type JsonObject as Json } from "../../json.ts";
 
 /** Where a request may have a schema, the first that upstream looks at first. */
 const SCHEMAS: readonly [name: string, has: (body: Json) => boolean][] = [

@@ -1,9 +1,5 @@
 import { ApiError } from "../http/api_error.ts";
-
-type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject, type JsonObject as Json } from "../../json.ts";
 
 /** Repetitions that a grammar counts; a greater maximum is none. */
 const MAX_REPEAT = 2000;

@@ -1,6 +1,8 @@
 // @ts-check
 // Requests to the server that this page came from.
 
+import { SseParser } from "../../sse.js";
+
 /** An answer that is not a success. */
 export class ApiError extends Error {
   /**
@@ -77,23 +79,15 @@ export function errorText(text) {
  * @returns {AsyncGenerator<string>}
  */
 export async function* events(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  /** @type {string[]} */
-  let data = [];
+  const reader = stream.getReader();
+  const parser = new SseParser();
   try {
     while (true) {
       const { value, done } = await reader.read();
       if (done) return;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines.map((line) => line.replace(/\r$/, ""))) {
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        if (line !== "" || data.length === 0) continue;
-        const whole = data.join("\n");
-        data = [];
-        if (whole === "[DONE]") return;
-        yield whole;
+      for (const { data } of parser.take(value)) {
+        if (data === "[DONE]") return;
+        if (data !== undefined) yield data;
       }
     }
   } finally {

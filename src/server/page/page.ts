@@ -6,6 +6,7 @@ import layerBar from "./layer_bar.js" with { type: "text" };
 import main from "./page.js" with { type: "text" };
 import planPicker from "./plan_picker.js" with { type: "text" };
 import plans from "./plans.js" with { type: "text" };
+import sse from "../../sse.js" with { type: "text" };
 
 /** The page's files: plain HTML, CSS and JavaScript, which the browser takes as they are. */
 const FILES = new Map<string, [type: string, text: string]>([
@@ -18,9 +19,11 @@ const FILES = new Map<string, [type: string, text: string]>([
     page: main,
     plan_picker: planPicker,
     plans,
+    sse,
   }).map(([name, text]): [string, [string, string]] => [
     `/rys/${name}.js`,
-    ["text/javascript; charset=utf-8", text],
+    // What the page shares with the server lies elsewhere in the package; a browser finds all files in one folder.
+    ["text/javascript; charset=utf-8", text.replace(/(?<=from ")(?:\.\.\/)+/g, "./")],
   ]),
 ]);
 

@@ -27,6 +27,7 @@ Deno.test("page() serves the page and every file that it names", async () => {
     "/rys/page.js",
     "/rys/plan_picker.js",
     "/rys/plans.js",
+    "/rys/sse.js",
   ]);
 });
 

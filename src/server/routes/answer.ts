@@ -2,6 +2,8 @@ import type { EffectivePlan } from "../../engine/mod.ts";
 import { planHashHex } from "../../plan/mod.ts";
 import { VERSION } from "../version.ts";
 import { withoutPlaces } from "../http/api_error.ts";
+import { isObject, type JsonObject as Json } from "../../json.ts";
+import { type SseEvent, SseParser } from "../../sse.js";
 
 /** What an answer says of the plan that ran. */
 export interface Ran {
@@ -70,11 +72,6 @@ export function ran(
 export function shortSpec(plan: EffectivePlan): string {
   return plan.spec.length <= 64 ? plan.spec : planHashHex(plan.layers);
 }
-
-type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * Writes into a whole answer what ran.
@@ -153,9 +150,8 @@ export function cleanError(error: Json): void {
 export function eventMarker(
   what: Ran,
 ): (bytes?: Uint8Array) => Uint8Array<ArrayBuffer> {
-  const decoder = new TextDecoder();
+  const parser = new SseParser();
   const encoder = new TextEncoder();
-  let rest = "";
   let number = 0;
   /** An error has the number that is next in its stream; whoever makes it does not know it. */
   const count = (event: Json) => {
@@ -163,32 +159,28 @@ export function eventMarker(
     else if (what.fields && event.type === "error") event.sequence_number = number++;
   };
   return (bytes) => {
-    rest += bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
-    const events = rest.split("\n\n");
-    rest = bytes === undefined ? "" : events.pop()!;
+    const events = bytes === undefined ? parser.end() : parser.take(bytes);
     return encoder.encode(
-      events.map((event) => event === "" ? "" : markText(event, what, count) + "\n\n").join(""),
+      events.map((event) => `${markLines(event, what, count).join("\n")}\n\n`).join(""),
     );
   };
 }
 
-function markText(event: string, what: Ran, count: (event: Json) => void): string {
-  return event.split("\n").map((line) => {
-    if (!line.startsWith("data:")) return line;
-    const text = line.slice(5).trimStart();
-    if (text === "[DONE]") return line;
-    let object: unknown;
-    try {
-      object = JSON.parse(text);
-    } catch {
-      return line;
-    }
-    // A stream of several prompts in upstream's own form has lists as well.
-    for (const one of Array.isArray(object) ? object : [object]) {
-      if (!isObject(one)) continue;
-      markEvent(one, what);
-      count(one);
-    }
-    return `data: ${JSON.stringify(object)}`;
-  }).join("\n");
+/** The lines of an event, its data marked where it is JSON. */
+function markLines({ lines, data }: SseEvent, what: Ran, count: (event: Json) => void): string[] {
+  if (data === undefined || data === "[DONE]") return lines;
+  let object: unknown;
+  try {
+    object = JSON.parse(data);
+  } catch {
+    return lines;
+  }
+  // A stream of several prompts in upstream's own form has lists as well.
+  for (const one of Array.isArray(object) ? object : [object]) {
+    if (!isObject(one)) continue;
+    markEvent(one, what);
+    count(one);
+  }
+  const others = lines.filter((line) => !/^data(?::|$)/.test(line));
+  return [...others, `data: ${JSON.stringify(object)}`];
 }

@@ -1,9 +1,5 @@
 import { ApiError } from "../http/api_error.ts";
-
-type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject, type JsonObject as Json } from "../../json.ts";
 
 /** Bytes of items, about: the oldest go when there are more. */
 const MAX_BYTES = 8 << 20;

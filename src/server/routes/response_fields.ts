@@ -1,7 +1,4 @@
-type Json = Record<string, unknown>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject, type JsonObject as Json } from "../../json.ts";
 
 /**
  * The fields of an OpenAI response that repeat what was asked for.

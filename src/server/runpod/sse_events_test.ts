@@ -12,7 +12,7 @@ Deno.test("sseEvents() gives the same events wherever the stream is cut", async 
     'data: {"a":1}\n\n: ping\n\nevent: delta\r\ndata: two\r\ndata:  lines\r\n\r\ndata: é\n\ndata: [DONE]\n\n';
   const expected = [
     { raw: 'data: {"a":1}\n\n', data: '{"a":1}' },
-    { raw: "event: delta\r\ndata: two\r\ndata:  lines\r\n\r\n", data: "two\n lines" },
+    { raw: "event: delta\ndata: two\ndata:  lines\n\n", data: "two\n lines" },
     { raw: "data: é\n\n", data: "é" },
     { raw: "data: [DONE]\n\n", data: "[DONE]" },
   ];
