@@ -611,6 +611,8 @@ EMSCRIPTEN_KEEPALIVE void rys_logits_eval(int32_t req, int32_t model, const char
         params.n_outputs_max   = params.n_batch;
         params.n_outputs_max_per_seq = params.n_batch;
         auto cparams = common_context_params_to_llama(params);
+        cparams.abort_callback      = [](void * flag) { return is_set(static_cast<const int32_t *>(flag)); };
+        cparams.abort_callback_data = const_cast<int32_t *>(cancel);
         common_threadpools pools; // outlives the context
         llama_context_ptr ctx(llama_init_from_model(m->model, cparams));
         if (!ctx) {
@@ -631,7 +633,11 @@ EMSCRIPTEN_KEEPALIVE void rys_logits_eval(int32_t req, int32_t model, const char
             for (size_t i = from; i < tokens.size() && i < from + (size_t) n_batch; i++) {
                 common_batch_add(batch, tokens[i], (llama_pos) i, { 0 }, true);
             }
-            if (llama_decode(ctx.get(), batch) != 0) {
+            const int32_t ret = llama_decode(ctx.get(), batch);
+            if (ret == 2) {
+                throw std::runtime_error("cancelled");
+            }
+            if (ret != 0) {
                 throw failure("the prompt could not be decoded");
             }
             for (int32_t i = 0; i < batch.n_tokens; i++) {
