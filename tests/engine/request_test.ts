@@ -1,6 +1,6 @@
 // Bodies of context.request() that are wrong: an answer, and the engine lives.
 
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { EngineError } from "../../src/engine/mod.ts";
 import { random, wrongBody } from "../server/_fuzz.ts";
 import { SMALL, test } from "./_engine.ts";
@@ -15,14 +15,12 @@ test("a body that would end the engine is answered with 400 that names the field
       ["/completion", { prompt, seed: -1e300 }, "seed"],
       ["/completion", { prompt, repeat_last_n: 2 ** 31 - 1 }, "repeat_last_n"],
       ["/completion", { prompt, samplers: Array(20_000).fill("penalties") }, "samplers"],
-      ["/completion", { prompt, grammar: `root ::= ${"(".repeat(5000)}` }, "grammar"],
       ["/completion", { prompt, grammar_lazy: true, grammar: 'root ::= "a"' }, "grammar_lazy"],
       ["/completion", { prompt, chat_parser: "{" }, "chat_parser"],
       ["/completion", { prompt, stop: [""] }, "stop"],
       ["/completion", { prompt: [1e9] }, "prompt"],
       ["/completion", { prompt: [-1] }, "prompt"],
       ["/detokenize", { tokens: [-5] }, "tokens"],
-      ["/v1/chat/completions", { messages, json_schema: { maxLength: 1e9 } }, "json_schema"],
       ["/v1/chat/completions", { messages: [{ role: 5 }] }, "messages[0].role"],
     ] as [string, Record<string, unknown>, string][]
   ) {
@@ -34,12 +32,26 @@ test("a body that would end the engine is answered with 400 that names the field
     assertEquals([status, heads, error.code, error.param], [400, [400], 400, param]);
     assert(error.message.includes(`"${param}"`), error.message);
   }
+  // What a grammar or a schema costs is measured where it is built, which knows no field.
+  for (
+    const body of [
+      { prompt, grammar: `root ::= ${"(".repeat(5000)}` },
+      { prompt, json_schema: { maxLength: 1e9, minLength: 1e9 - 1 } },
+    ]
+  ) {
+    const { status, body: bytes } = await context.request("/completion", { n_predict: 1, ...body });
+    assertEquals(status, 400);
+    assertMatch(
+      new TextDecoder().decode(bytes),
+      /levels|more than 2000, which is the most that a grammar repeats/,
+    );
+  }
   // The same fields by way of generate().
   const wrong = context.generate(prompt, { maxTokens: 1, extra: { mirostat: 7 } });
   assertEquals((await assertRejects(() => wrong.text(), EngineError)).status, 400);
   const chat = [{ role: "user", content: "Hello" }];
-  const extra = { json_schema: { maxLength: 1e9 } };
-  await assertRejects(() => context.applyTemplate(chat, { extra }), EngineError, "json_schema");
+  const extra = { json_schema: { maxLength: 2, minLength: 3 } };
+  await assertRejects(() => context.applyTemplate(chat, { extra }), EngineError, "minLength");
   assert((await context.generate(prompt, { maxTokens: 2 }).text()).length > 0);
 });
 
