@@ -67,11 +67,19 @@ export function options<K extends string = never>(
   };
 }
 
-/** Starts an engine of ours; see `_child.ts` for its requests. */
-export function startOurs(): LineChild {
+/**
+ * Starts an engine of ours; see `_child.ts` for its requests.
+ *
+ * @param v8Flags Flags for V8, with commas between.
+ */
+export function startOurs(v8Flags?: string): LineChild {
   const config = `${ROOT}/deno.json`;
   const script = `${ROOT}/bench/_child.ts`;
-  return new LineChild(Deno.execPath(), ["run", "-A", "--no-check", "--config", config, script]);
+  const flags = v8Flags ? [`--v8-flags=${v8Flags}`] : [];
+  return new LineChild(Deno.execPath(), [
+    ...["run", "-A", "--no-check", ...flags],
+    ...["--config", config, script],
+  ]);
 }
 
 /** Tokens of a prompt: which they are changes nothing in the work. */

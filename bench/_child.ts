@@ -10,6 +10,7 @@ interface Request {
   dist?: string;
   gpu?: LoadModelOptions["gpu"];
   gpuBridge?: LoadModelOptions["gpuBridge"];
+  repack?: boolean;
   name: string;
   plan?: string;
   nCtx: number;
@@ -22,9 +23,14 @@ let model: Model | undefined;
 const contexts = new Map<string, Context>();
 
 const OPS: Record<string, (request: Request) => unknown> = {
-  async load({ path, dist, gpu = "off", gpuBridge }) {
+  async load({ path, dist, gpu = "off", gpuBridge, repack }) {
     const start = performance.now();
-    model = await loadModel(path, { gpu, gpuBridge, ...dist ? { dist: new URL(dist) } : {} });
+    model = await loadModel(path, {
+      gpu,
+      gpuBridge,
+      repack,
+      ...dist ? { dist: new URL(dist) } : {},
+    });
     const { modelBytes, nLayer, nVocab, desc } = model.info;
     const info = { modelBytes, nLayer, nVocab, desc, gpu: model.info.gpu };
     return { loadMs: performance.now() - start, ...info };

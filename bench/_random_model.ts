@@ -1,7 +1,7 @@
 import { GgufWriter, type TensorType } from "./_gguf_writer.ts";
 
 /** Kinds of the random model. */
-export type Quantisation = "Q4_0" | "Q8_0" | "Q4_K_M";
+export type Quantisation = "Q4_0" | "Q8_0" | "Q4_K_M" | "Q6_K";
 
 /** Sizes of the random model. */
 export interface Shape {
@@ -40,7 +40,7 @@ export function writeRandomModel(path: string, kind: Quantisation, shape: Shape 
   const arch = "qwen3";
   w.set("general.architecture", { string: arch });
   w.set("general.name", { string: `random ${kind}` });
-  w.set("general.file_type", { uint32: { Q4_0: 2, Q8_0: 7, Q4_K_M: 15 }[kind] });
+  w.set("general.file_type", { uint32: { Q4_0: 2, Q8_0: 7, Q4_K_M: 15, Q6_K: 18 }[kind] });
   w.set("general.quantization_version", { uint32: 2 });
   w.set(`${arch}.block_count`, { uint32: nLayer });
   w.set(`${arch}.context_length`, { uint32: 4096 });

@@ -1,6 +1,6 @@
 /**
- * Tokens per second of a random 221 M-parameter model on the CPU: ours, the same for 32-bit memory, llama.cpp's own
- * kernels compiled the same way, and native node-llama-cpp.
+ * Tokens per second of a random 221 M-parameter model on the CPU: ours, the same without repacked weights, without the
+ * processor's dot products and for 32-bit memory, llama.cpp's own kernels compiled the same way, and native node-llama-cpp.
  *
  * @module
  */
@@ -30,10 +30,13 @@ interface Variant {
   start: () => Promise<LineChild> | LineChild;
   /** Folder under wasm/, for builds of ours. */
   folder?: string;
+  /** Without repacked weights. */
+  repack?: false;
 }
 
 interface Samples {
   pp: number[];
+  long: number[];
   tg: number[];
 }
 
@@ -45,21 +48,40 @@ interface Row {
 }
 
 const VARIANTS: Variant[] = [
-  { name: "ours", what: "wasm/dist", folder: "dist", start: startOurs },
-  { name: "memory32", what: "the same for 32-bit memory", folder: "memory32", start: startOurs },
+  { name: "ours", what: "wasm/dist", folder: "dist", start: () => startOurs() },
+  {
+    name: "off",
+    what: "ours with `--no-repack`: llama.cpp's own CPU kernels",
+    folder: "dist",
+    start: () => startOurs(),
+    repack: false,
+  },
+  {
+    name: "no VNNI",
+    what: "ours where V8 may not use the processor's dot product of bytes",
+    folder: "dist",
+    start: () => startOurs("--no-enable-avx-vnni"),
+  },
+  {
+    name: "memory32",
+    what: "the same for 32-bit memory",
+    folder: "memory32",
+    start: () => startOurs(),
+  },
   {
     name: "plain",
     what: "llama.cpp's own CPU kernels and barriers, compiled the same way",
     folder: "plain",
-    start: startOurs,
+    start: () => startOurs(),
   },
   { name: "native", what: "node-llama-cpp, prebuilt native binary in Node", start: startPeer },
 ];
 
 const asked = options("usage: deno run -A bench/cpu.ts [options]", 7);
 const N_PROMPT = asked.smoke ? 16 : 64;
-const N_GEN = asked.smoke ? 4 : 16;
-const MODELS: Quantisation[] = asked.smoke ? ["Q4_0"] : ["Q4_0", "Q8_0", "Q4_K_M"];
+const N_LONG = asked.smoke ? 32 : 512;
+const N_GEN = asked.smoke ? 4 : 32;
+const MODELS: Quantisation[] = asked.smoke ? ["Q4_0"] : ["Q4_0", "Q8_0", "Q4_K_M", "Q6_K"];
 const THREADS = asked.smoke ? [1] : [
   1,
   ...navigator.hardwareConcurrency > 1 ? [2] : [],
@@ -112,31 +134,40 @@ for (const kind of MODELS) {
   const children: [Variant, LineChild][] = [];
   for (const variant of variants) {
     const child = stack.use(await variant.start());
-    const { folder } = variant;
-    const dist = folder ? { dist: new URL(`../wasm/${folder}/`, import.meta.url).href } : {};
+    const { folder, repack = true } = variant;
+    const dist = folder
+      ? { dist: new URL(`../wasm/${folder}/`, import.meta.url).href, repack }
+      : {};
     await child.call("load", { path, ...dist });
     children.push([variant, child]);
   }
   const tokens = someTokens(N_PROMPT, 32000);
+  const many = someTokens(N_LONG, 32000);
   for (const threads of THREADS) {
-    const all = new Map<string, Samples>();
+    const taken = new Map<string, Samples>();
     for (const [{ name }, child] of children) {
-      await child.call("context", { name: "c", nCtx: 256, threads });
+      await child.call("context", { name: "c", nCtx: 1024, threads });
       // V8 optimises what has run for a while.
       for (let i = 0; i < 2; i++) await child.call("measure", { name: "c", tokens, tg: N_GEN });
-      all.set(name, { pp: [], tg: [] });
+      taken.set(name, { pp: [], long: [], tg: [] });
     }
     for (let round = 0; round < asked.rounds; round++) {
       for (const [{ name }, child] of children) {
-        const { promptMs, predictedMs } = await child.call<
-          { promptMs: number; predictedMs: number }
-        >("measure", { name: "c", tokens, tg: N_GEN });
-        all.get(name)!.pp.push(1000 * N_PROMPT / promptMs);
-        all.get(name)!.tg.push(1000 * N_GEN / predictedMs);
+        const measure = (tokens: number[], tg: number) =>
+          child.call<{ promptMs: number; predictedMs: number }>("measure", {
+            name: "c",
+            tokens,
+            tg,
+          });
+        const { promptMs, predictedMs } = await measure(tokens, N_GEN);
+        const samples = taken.get(name)!;
+        samples.pp.push(1000 * N_PROMPT / promptMs);
+        samples.tg.push(1000 * N_GEN / predictedMs);
+        samples.long.push(1000 * N_LONG / (await measure(many, 1)).promptMs);
       }
       console.error(`${kind}, ${threads} threads: round ${round + 1} of ${asked.rounds}`);
     }
-    for (const [variant, samples] of all) rows.push({ model: kind, threads, variant, samples });
+    for (const [variant, samples] of taken) rows.push({ model: kind, threads, variant, samples });
   }
 }
 
@@ -145,30 +176,39 @@ const of = (row: Row, variant: string) =>
     ?.samples;
 
 /** A row's speed as a part of another variant's in the same rounds. */
-function against(row: Row, variant: string): { pp: Spread; tg: Spread } | undefined {
+function against(row: Row, variant: string): Record<keyof Samples, Spread> | undefined {
   const base = of(row, variant);
   if (!base || row.variant === variant) return undefined;
-  return { pp: ratios(row.samples.pp, base.pp), tg: ratios(row.samples.tg, base.tg) };
+  return {
+    pp: ratios(row.samples.pp, base.pp),
+    long: ratios(row.samples.long, base.long),
+    tg: ratios(row.samples.tg, base.tg),
+  };
 }
 
-const both = (x: { pp: Spread; tg: Spread } | undefined) =>
-  x ? `${show(x.pp, 2)} / ${show(x.tg, 2)}` : "–";
+const all = (x: Record<keyof Samples, Spread> | undefined) =>
+  x ? `${show(x.pp, 2)} / ${show(x.long, 2)} / ${show(x.tg, 2)}` : "–";
 
 report.add(
-  "Tokens per second for a prompt of " + N_PROMPT + " tokens (pp) and for " + N_GEN +
-    " tokens one by one after it (tg). Ratios are pp / tg, taken round by round; above 1 is faster.",
+  `Tokens per second for prompts of ${N_PROMPT} and ${N_LONG} tokens (pp) and for ${N_GEN} tokens one by one after the ` +
+    `first (tg). Ratios are pp${N_PROMPT} / pp${N_LONG} / tg, taken round by round; above 1 is faster.`,
 );
 report.add(VARIANTS.map(({ name, what }) => `- **${name}**: ${what}`).join("\n"));
 report.add(table(
-  ["model", "threads", "variant", `pp${N_PROMPT}`, `tg${N_GEN}`, "to plain", "to native"],
+  [
+    ...["model", "threads", "variant", `pp${N_PROMPT}`, `pp${N_LONG}`, `tg${N_GEN}`],
+    ...["to off", "to plain", "to native"],
+  ],
   rows.map((row) => [
     row.model,
     String(row.threads),
     row.variant,
     show(spread(row.samples.pp), 1),
+    show(spread(row.samples.long), 1),
     show(spread(row.samples.tg), 1),
-    both(against(row, "plain")),
-    both(against(row, "native")),
+    all(against(row, "off")),
+    all(against(row, "plain")),
+    all(against(row, "native")),
   ]),
 ));
 const sizes = Object.fromEntries(
@@ -184,13 +224,16 @@ report.add(
 if (left.length) report.add("Not measured: " + left.join("; ") + ".");
 await report.write({
   n_prompt: N_PROMPT,
+  n_long: N_LONG,
   n_gen: N_GEN,
   wasm_bytes: sizes,
   not_measured: left,
   results: rows.map((row) => ({
     ...row,
     pp: spread(row.samples.pp),
+    long: spread(row.samples.long),
     tg: spread(row.samples.tg),
+    to_off: against(row, "off") ?? null,
     to_plain: against(row, "plain") ?? null,
     to_native: against(row, "native") ?? null,
   })),

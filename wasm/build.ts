@@ -3,7 +3,7 @@
  * its inputs are those of the last time.
  *
  * ```text
- * deno task build [--upstream DIR] [--oracle] [--backend-ops] [--memory32] [--plain] [--force] [--jobs N] [--verbose]
+ * deno task build [--upstream DIR] [--oracle] [--backend-ops] [--kernels] [--memory32] [--plain] [--force] [--jobs N] [--verbose]
  * ```
  *
  * @module
@@ -30,6 +30,7 @@ const USAGE = `usage: deno task build [options]
   --oracle         also the oracle programs that the tests run (wasm/oracle/, wasm/stock/)
   --backend-ops    also llama.cpp's comparison of a backend with the CPU (wasm/backend-ops/) and a program that emits every
                    shader of its WebGPU backend (wasm/shaders/)
+  --kernels        also the comparison of the CPU kernels with llama.cpp's own (wasm/kernels/)
   --memory32       also the same for 32-bit memory, for comparison (wasm/memory32/)
   --plain          also the same with llama.cpp's own CPU backend, for comparison (wasm/plain/)
   --force          link again even if nothing changed
@@ -91,6 +92,12 @@ const BACKEND_OPS: Output = {
 const SHADERS: Output = {
   folder: "shaders",
   target: "rys-shaders",
+  defines: [],
+  build: "build",
+};
+const KERNELS: Output = {
+  folder: "kernels",
+  target: "rys-kernels",
   defines: [],
   build: "build",
 };
@@ -245,7 +252,7 @@ async function make(
 
 async function main(): Promise<void> {
   const args = parseArgs(Deno.args, {
-    boolean: ["oracle", "backend-ops", "memory32", "plain", "force", "verbose", "help"],
+    boolean: ["oracle", "backend-ops", "kernels", "memory32", "plain", "force", "verbose", "help"],
     string: ["upstream", "jobs"],
     unknown: (arg) => {
       console.error(`error: unknown option ${arg}\n${USAGE}`);
@@ -264,12 +271,13 @@ async function main(): Promise<void> {
     MAIN,
     ...args.oracle ? [ORACLE, STOCK, NOT_STOCK] : [],
     ...args["backend-ops"] ? [BACKEND_OPS, SHADERS] : [],
+    ...args.kernels ? [KERNELS] : [],
     ...args.memory32 ? [MEMORY32] : [],
     ...args.plain ? [PLAIN] : [],
   ];
   const id = await inputsId(upstream);
   const ids = new Map(outputs.map((output) => [output, id]));
-  for (const output of [ORACLE, STOCK, NOT_STOCK, SHADERS]) { // made from cpp/tests as well
+  for (const output of [ORACLE, STOCK, NOT_STOCK, SHADERS, KERNELS]) { // made from cpp/tests as well
     if (ids.has(output)) ids.set(output, await inputsId(upstream, true));
   }
   const stale = () => outputs.filter((o) => args.force || !upToDate(o, ids.get(o)!));

@@ -3,6 +3,7 @@
 //   rys-oracle [filter]                every check on every architecture whose name contains `filter` (=name: is it)
 //   rys-oracle --plans N [filter]      the same with the first N plans that the architecture can run
 //   rys-oracle --quick [filter]        two plans, and of the checks only identity, twin and refusals
+//   rys-oracle --repacked [filter]     weights in Q8_0 and F16, repacked against upstream's path
 //   rys-oracle --list                  names to filter by
 //   rys-oracle --write DIR [filter]    tiny GGUF fixtures
 //   rys-oracle --quantize TYPE IN OUT  a model's file in another type, from whichever it has (F16, Q8_0, Q4_0)
@@ -1457,6 +1458,18 @@ static void test_threads() {
 // fixtures
 //
 
+static bool write_model(const variant & v, const llama_model & base, const std::string & path) {
+    // the fixture's own keys: upstream's saver does not write all of some architectures
+    gguf_context_ptr keys = make_fixture(v), out(gguf_init_empty());
+    gguf_set_kv(out.get(), keys.get());
+    for (const auto & [tensor_name, tensor] : base.tensors_by_name) {
+        if (gguf_find_tensor(out.get(), tensor_name.c_str()) < 0) { // tied weights stand there twice
+            gguf_add_tensor(out.get(), tensor);
+        }
+    }
+    return gguf_write_to_file(out.get(), path.c_str(), false);
+}
+
 static int write_fixtures(const std::string & dir, const std::vector<variant> & variants, const std::string & filter) {
     const std::set<std::string> chosen = {
         "llama", "qwen3", "gemma3", "qwen35+nextn", "lfm2", "mamba", "jamba", "falcon-h1", "gemma4", "gemma4+shared",
@@ -1473,15 +1486,7 @@ static int write_fixtures(const std::string & dir, const std::vector<variant> & 
             return 1;
         }
         const std::string path = dir + "/" + v.name + ".gguf";
-        // the fixture's own keys: upstream's saver does not write all of some architectures
-        gguf_context_ptr keys = make_fixture(v), out(gguf_init_empty());
-        gguf_set_kv(out.get(), keys.get());
-        for (const auto & [tensor_name, tensor] : base->tensors_by_name) {
-            if (gguf_find_tensor(out.get(), tensor_name.c_str()) < 0) { // tied weights stand there twice
-                gguf_add_tensor(out.get(), tensor);
-            }
-        }
-        if (!gguf_write_to_file(out.get(), path.c_str(), false)) {
+        if (!write_model(v, *base, path)) {
             fprintf(stderr, "cannot write %s\n", path.c_str());
             return 1;
         }
@@ -1512,6 +1517,59 @@ static int quantize(const std::string & type, const char * from, const char * to
     }
     printf("%s\n", to);
     return 0;
+}
+
+//
+// repacked weights
+//
+
+static model_ptr load_quantized(const char * path, bool repack) {
+    llama_model_params params = model_params();
+    params.load_mode       = LLAMA_LOAD_MODE_NONE;
+    params.use_extra_bufts = repack;
+    return model_ptr(llama_model_load_from_file(path, params), llama_model_free);
+}
+
+// What an architecture does with its weights besides multiplying shows as an abort, or as other logits.
+static void test_repacked(const variant & v) {
+    const char * plain = "/tmp/plain.gguf", * file = "/tmp/quantized.gguf";
+    {
+        model_ptr base = make_base(v);
+        if (!base || !write_model(v, *base, plain)) {
+            return refused(v.name, "no model");
+        }
+    }
+    for (const char * type : { "Q8_0", "F16" }) {
+        const std::string name = v.name + " " + type;
+        if (v.name == "qwen4exp-moe" && strcmp(type, "Q8_0") == 0) {
+            refused(name, "upstream adds a weight to activations, which it cannot in this type");
+            continue;
+        }
+        if (quantize(type, plain, file) != 0) {
+            refused(name, last_log.substr(0, last_log.find('\n')));
+            last_log.clear();
+            continue;
+        }
+        std::vector<float> stock, repacked;
+        size_t n_repacked = 0;
+        {
+            model_ptr model = load_quantized(file, false);
+            if (!model) {
+                refused(name, "cannot be loaded: " + last_log.substr(0, last_log.find('\n')));
+                last_log.clear();
+                continue;
+            }
+            stock = run(*make_context(*model, nullptr));
+        }
+        {
+            model_ptr model = load_quantized(file, true);
+            for (const auto & [buft, n] : model->memory_breakdown()) {
+                n_repacked += ggml_backend_buft_is_host(buft) ? 0 : n;
+            }
+            repacked = run(*make_context(*model, nullptr));
+        }
+        check(finite_and_alive(repacked) && nmse(stock, repacked) < 2e-2, name + " repacked", std::to_string(n_repacked) + " bytes; error " + std::to_string(nmse(stock, repacked)));
+    }
 }
 
 static std::vector<variant> make_variants() {
@@ -1616,6 +1674,11 @@ int main(int argc, char ** argv) {
         return 0;
     }
 
+    const bool repacked = argc >= 2 && strcmp(argv[1], "--repacked") == 0;
+    if (repacked) {
+        argc--;
+        argv++;
+    }
     if (argc >= 2 && strcmp(argv[1], "--quick") == 0) {
         quick     = true;
         max_plans = 2;
@@ -1638,11 +1701,19 @@ int main(int argc, char ** argv) {
             continue;
         }
         try {
+            if (repacked) {
+                test_repacked(v);
+                continue;
+            }
             test_variant(v);
             test_refusals(v);
         } catch (const std::exception & err) {
             check(false, v.name, err.what());
         }
+    }
+    if (repacked) {
+        printf("%d passed, %d failed, %d refused as documented\n", n_passed, n_failed, n_refused);
+        return n_failed > 0;
     }
     if (selected("messages")) {
         test_messages();

@@ -45,6 +45,11 @@ export interface LoadModelOptions {
   gpuBridge?: Pick<GpuChoice, "provider" | "readback" | "immediate" | "vendor"> | undefined;
   /** Load the model's next-token (MTP) layers as well; speculative decoding of type `"mtp"` needs them. Default false. */
   mtp?: boolean | undefined;
+  /**
+   * Rearrange weights while loading for faster kernels on the CPU; costs no memory. Default true. With `false` the CPU
+   * computes as llama.cpp compiled to WASM does, bit for bit.
+   */
+  repack?: boolean | undefined;
   /** Further flags of llama-server that concern the model, e.g. `["--override-kv", "..."]`. */
   args?: string[] | undefined;
 }
@@ -170,6 +175,7 @@ function modelArgs(options: LoadModelOptions): string[] {
     "-ngl",
     String(gpuLayers === "all" ? 9999 : gpuLayers),
     ...options.mtp ? ["--spec-type", "draft-mtp"] : [],
+    ...options.repack === false ? ["--no-repack"] : [],
     ...options.args ?? [],
   ];
 }

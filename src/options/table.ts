@@ -98,6 +98,9 @@ export const OPTIONS = [
       "GPU, or fail" },
   { id: "powerPreference", names: ["--gpu-power"], ...choice(["low-power", "high-performance"]), ...MODEL, ...load,
     help: "which GPU, where there are several (default: the system's choice)" },
+  { id: "repack", names: ["--repack"], off: ["-nr", "--no-repack"], ...on, ...MODEL, ...load, llama: ["--repack", "--no-repack"], atLoad: true,
+    env: "LLAMA_ARG_REPACK",
+    help: "rearrange weights while loading for faster kernels on the CPU; off: compute bit for bit as llama.cpp does (default: on)" },
 
   // Plan
   { id: "aliases", names: ["-a", "--alias"], ...text("NAME|NAME=SPEC"), repeats: true, ...PLAN, commands: SERVE, ...server, ...own,
@@ -453,7 +456,7 @@ export const OPTIONS = [
   ] },
   // What they ask for there is not, or is decided otherwise here: they are told, and nothing else happens.
   { id: "inert", ...on, inert: true, ...GENERAL, commands: ENGINE, help: "", names: [
-    "--mlock", "-dio", "--direct-io", "-ndio", "--no-direct-io", "--repack", "-nr", "--no-repack", "--no-host", "-cmoe", "--cpu-moe",
+    "--mlock", "-dio", "--direct-io", "-ndio", "--no-direct-io", "--no-host", "-cmoe", "--cpu-moe",
     "-cmoed", "--cpu-moe-draft", "--spec-draft-cpu-moe", "--op-offload", "--no-op-offload", "--check-tensors", "-nocb", "--no-cont-batching",
     "-no-kvu", "--no-kv-unified", "--cache-idle-slots", "--mmproj-auto", "--mmproj-offload", "--no-mmproj-offload", "--display-prompt",
     "--verbose-prompt", "--log-disable", "--log-prefix", "--log-timestamps", "--log-jsonl", "--reuse-port", "--props", "-bs",

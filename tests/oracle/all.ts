@@ -3,8 +3,13 @@
 import { checkVariants, variants } from "./variants.ts";
 
 const names = (await variants()).filter((name) => name.includes(Deno.args[0] ?? ""));
-const results = checkVariants(names, { atOnce: navigator.hardwareConcurrency });
 const total = { passed: 0, failed: 0, refused: 0 };
+const atOnce = navigator.hardwareConcurrency;
+const repacked = names.filter((name) => name !== "messages" && name !== "mtp");
+const results = [
+  ...checkVariants(names, { atOnce }),
+  ...checkVariants(repacked, { atOnce, args: () => ["--repacked"] }),
+];
 for (const [name, result] of results) {
   try {
     const { passed, failures, refused } = await result;
