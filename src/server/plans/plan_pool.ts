@@ -1,7 +1,7 @@
 import { type Context, type EffectivePlan, EngineError } from "../../engine/mod.ts";
-import { Gate } from "../../engine/gate.ts";
 import { planHashHex } from "../../plan/mod.ts";
 import { ApiError, unavailable } from "../http/api_error.ts";
+import { RequestQueue, type RequestQueueOptions } from "../queue/request_queue.ts";
 
 /** What a context is for. */
 export type ContextKind = "text" | "embeddings" | "rerank";
@@ -14,30 +14,26 @@ export interface Lease {
   release(): void;
 }
 
-/** A context of the pool, as others see it. */
+/** A context of the pool, as it is when asked. */
 export interface PoolEntry {
   /** What it is for. */
-  kind: ContextKind;
+  readonly kind: ContextKind;
   /** Its plan, as first asked for. */
-  plan: EffectivePlan;
+  readonly plan: EffectivePlan;
   /** The context; undefined while it is made. */
-  context: Context | undefined;
+  readonly context: Context | undefined;
   /** Requests on it. */
-  running: number;
+  readonly running: number;
   /** Requests that wait for a place on it. */
-  waiting: number;
+  readonly waiting: number;
 }
 
 /** Limits of a {@linkcode PlanPool}, and how its contexts are made. */
-export interface PoolOptions {
+export interface PoolOptions extends RequestQueueOptions {
   /** Contexts at once. */
   maxContexts: number;
   /** Bytes that they may take. */
   memoryBudget: number;
-  /** Requests at once on one context. */
-  nParallel: number;
-  /** Requests that may wait. */
-  maxQueue: number;
   /** Makes a context. */
   create(kind: ContextKind, plan: EffectivePlan): Promise<Context>;
   /** Bytes that a context will take. */
@@ -47,39 +43,31 @@ export interface PoolOptions {
 }
 
 /** A context, who uses it, and what it takes. */
-class Entry implements PoolEntry {
+class Entry {
   context: Context | undefined;
-  ready: Promise<Context>;
-  running = 0;
-  waiting = 0;
-  /** Requests that hold or await it, those without a slot as well. */
+  /** Slots that requests hold; while the context is made, those that they will have. */
+  taken = 0;
+  /** Requests that hold it, those without a slot as well. */
   users = 0;
   lastUsed = 0;
-  /** Takes nobody new, so that it becomes idle and can make room. */
+  /** Takes nobody new who is behind one that needs room, so that it becomes idle and can make room. */
   retiring = false;
-  /** Is being freed. */
-  going = false;
-  readonly gate: Gate;
 
   constructor(
     readonly key: string,
     readonly kind: ContextKind,
     readonly plan: EffectivePlan,
     public bytes: number,
-    nParallel: number,
-    ready: Promise<Context>,
-  ) {
-    this.gate = new Gate(nParallel);
-    this.ready = ready;
-  }
+    readonly ready: Promise<Context>,
+  ) {}
 }
 
-interface Waiter {
-  key: string;
-  kind: ContextKind;
-  plan: EffectivePlan;
-  resolve(entry: Entry): void;
-  reject(error: unknown): void;
+/** What a request needs. */
+interface Wish {
+  readonly key: string;
+  readonly kind: ContextKind;
+  readonly plan: EffectivePlan;
+  readonly slot: boolean;
 }
 
 /**
@@ -89,23 +77,21 @@ interface Waiter {
 export class PlanPool {
   readonly #options: PoolOptions;
   readonly #entries = new Map<string, Entry>();
-  readonly #waiters: Waiter[] = [];
-  /** Requests that hold or await a slot, by context. */
-  readonly #inLine = new Map<string, number>();
+  readonly #queue: RequestQueue<Wish, Entry>;
+  /** Settles when all contexts are freed that were to be: new ones are made after them. */
+  #freed: Promise<void> = Promise.resolve();
   #tick = 0;
-  #queued = 0;
-  /** Seconds that a request holds its place, a moving average. */
-  #seconds = 1;
   #closed: Error | undefined;
 
   /** @param options Limits and the maker of contexts. */
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#queue = new RequestQueue(options, () => this.#serve());
   }
 
   /** Requests that wait for their turn. */
   get queued(): number {
-    return this.#queued;
+    return this.#queue.length;
   }
 
   /** Requests that run. */
@@ -115,7 +101,14 @@ export class PlanPool {
 
   /** The contexts. */
   get entries(): PoolEntry[] {
-    return [...this.#entries.values()].filter((entry) => !entry.going);
+    return [...this.#entries.values()].map((entry) => this.#show(entry));
+  }
+
+  #show({ key, kind, plan, context, taken }: Entry): PoolEntry {
+    const waiting = this.#queue.count((wish) => wish.key === key);
+    return context
+      ? { kind, plan, context, running: taken, waiting }
+      : { kind, plan, context, running: 0, waiting: waiting + taken };
   }
 
   /** Bytes that the contexts take. */
@@ -141,35 +134,11 @@ export class PlanPool {
     if (this.#closed) throw this.#closed;
     signal?.throwIfAborted();
     const key = `${kind} ${planHashHex(plan.layers)}`;
-    const waits = slot && !this.#isFree(key, kind, plan);
-    if (waits && this.#queued >= this.#options.maxQueue) {
-      const seconds = this.#seconds * (this.#queued + 1) / this.#options.nParallel;
-      throw unavailable(
-        `${this.#queued} requests wait already, and no more are taken; try again later`,
-        Math.min(120, Math.max(1, seconds)),
-      );
-    }
-    // Counted before anything is awaited: others may come meanwhile.
-    if (waits) this.#queued++;
-    if (slot) this.#count(key, 1);
-    let entry: Entry;
+    if (!this.#entries.has(key)) this.#checkSize(kind, plan);
+    const entry = await this.#queue.enter({ key, kind, plan, slot }, signal);
     try {
-      entry = await this.#entry(key, kind, plan, signal);
-    } catch (error) {
-      if (waits) this.#queued--;
-      if (slot) this.#count(key, -1);
-      throw error;
-    }
-    try {
-      entry.waiting++;
       const context = await untilAborted(entry.ready, signal);
       signal?.throwIfAborted(); // what comes after it hears no abort that was before
-      if (slot) await entry.gate.enter(signal);
-      if (signal?.aborted) {
-        if (slot) entry.gate.leave();
-        throw signal.reason;
-      }
-      if (slot) entry.running++;
       const start = performance.now();
       let held = true;
       return {
@@ -177,182 +146,151 @@ export class PlanPool {
         release: () => {
           if (!held) return;
           held = false;
-          if (slot) {
-            entry.running--;
-            entry.gate.leave();
-            this.#count(key, -1);
-            this.#seconds += 0.2 * ((performance.now() - start) / 1000 - this.#seconds);
-          }
-          this.#leave(entry);
+          if (slot) this.#queue.ran((performance.now() - start) / 1000);
+          this.#leave(entry, slot);
         },
       };
     } catch (error) {
-      if (slot) this.#count(key, -1);
-      this.#leave(entry);
+      this.#leave(entry, slot);
       throw error;
-    } finally {
-      entry.waiting--;
-      if (waits) this.#queued--;
     }
   }
 
   /** Frees what is idle and refuses those who wait and all who come. Contexts in use are left to who holds them. */
   async close(error: Error): Promise<void> {
     this.#closed ??= error;
-    for (const waiter of this.#waiters.splice(0)) waiter.reject(this.#closed);
-    for (const entry of this.#entries.values()) entry.gate.close(this.#closed);
-    await Promise.allSettled(
-      [...this.#entries.values()].filter((entry) => entry.users === 0).map((e) => this.#free(e)),
+    this.#queue.close(this.#closed);
+    for (const entry of this.#entries.values()) {
+      if (entry.users === 0 && entry.context !== undefined) this.#free(entry);
+    }
+    await this.#freed;
+  }
+
+  /** Refuses a plan that could never have a context. */
+  #checkSize(kind: ContextKind, plan: EffectivePlan): void {
+    const bytes = this.#options.estimate(kind, plan);
+    const { memoryBudget } = this.#options;
+    if (bytes <= memoryBudget) return;
+    throw new ApiError(
+      400,
+      `A context of plan ${plan.spec} (${plan.nLayerEff} layers) needs about ${mib(bytes)} MiB, ` +
+        `and the server gives all contexts ${mib(memoryBudget)} MiB`,
     );
   }
 
-  /** Whether a request could run at once. */
-  #isFree(key: string, kind: ContextKind, plan: EffectivePlan): boolean {
-    if ((this.#inLine.get(key) ?? 0) >= this.#options.nParallel) return false;
-    const entry = this.#entries.get(key);
-    if (entry) return !entry.retiring && !entry.going;
-    if (this.#waiters.length > 0) return false;
-    return this.#hasRoom(this.#options.estimate(kind, plan)) || this.#victim() !== undefined;
+  /** Gives places to those who wait, as far as there are slots and room; makes room where there is none. */
+  #serve(): void {
+    let isShort = false; // somebody ahead waits for room
+    this.#queue.serve((wish) => {
+      const entry = this.#entries.get(wish.key);
+      if (entry) {
+        if (isShort && entry.retiring) return undefined;
+        if (wish.slot && entry.taken >= this.#options.nParallel) return undefined;
+        return this.#enter(entry, wish.slot);
+      }
+      if (isShort) return undefined;
+      if (this.#makeRoom(this.#options.estimate(wish.kind, wish.plan))) {
+        return this.#enter(this.#make(wish), wish.slot);
+      }
+      isShort = true;
+      return undefined;
+    });
+    if (isShort) return;
+    for (const entry of this.#entries.values()) entry.retiring = false;
   }
 
-  #count(key: string, n: number): void {
-    const left = (this.#inLine.get(key) ?? 0) + n;
-    if (left > 0) this.#inLine.set(key, left);
-    else this.#inLine.delete(key);
-  }
-
-  #hasRoom(bytes: number): boolean {
-    if (this.#entries.size >= this.#options.maxContexts) return false;
-    return this.#entries.size === 0 || this.bytes + bytes <= this.#options.memoryBudget;
-  }
-
-  #entry(
-    key: string,
-    kind: ContextKind,
-    plan: EffectivePlan,
-    signal: AbortSignal | undefined,
-  ): Entry | Promise<Entry> {
-    const entry = this.#entries.get(key);
-    if (entry && !entry.retiring && !entry.going) return this.#enter(entry);
-    const bytes = this.#options.estimate(kind, plan);
-    if (bytes > this.#options.memoryBudget) {
-      throw new ApiError(
-        400,
-        `A context of plan ${plan.spec} (${plan.nLayerEff} layers) needs about ${
-          mib(bytes)
-        } MiB, ` +
-          `and the server gives all contexts ${mib(this.#options.memoryBudget)} MiB`,
-      );
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<Entry>();
-    const waiter: Waiter = { key, kind, plan, resolve, reject };
-    const abort = () => {
-      const at = this.#waiters.indexOf(waiter);
-      if (at < 0) return; // it was let in meanwhile, and looks at the signal itself
-      this.#waiters.splice(at, 1);
-      reject(signal!.reason);
-      this.#pump();
-    };
-    signal?.addEventListener("abort", abort, { once: true });
-    this.#waiters.push(waiter);
-    this.#pump();
-    return promise.finally(() => signal?.removeEventListener("abort", abort));
-  }
-
-  #enter(entry: Entry): Entry {
+  #enter(entry: Entry, slot: boolean): Entry {
     entry.users++;
+    if (slot) entry.taken++;
     entry.lastUsed = ++this.#tick;
     return entry;
   }
 
-  #leave(entry: Entry): void {
+  #leave(entry: Entry, slot: boolean): void {
     entry.users--;
+    if (slot) entry.taken--;
     entry.lastUsed = ++this.#tick;
-    if (entry.users > 0) return;
-    if (this.#closed) void this.#free(entry);
-    else this.#pump();
+    this.#settle(entry);
   }
 
-  /** Lets in who waits first, as far as there is room; makes room where there is none. */
-  #pump(): void {
-    for (;;) {
-      const head = this.#waiters[0];
-      if (head === undefined) {
-        // Nobody needs the room any more.
-        for (const entry of this.#entries.values()) entry.retiring = false;
-        return;
-      }
-      const entry = this.#entries.get(head.key);
-      if (entry?.going) return; // freed first, then made again
-      if (entry) {
-        entry.retiring = false;
-        this.#waiters.shift();
-        head.resolve(this.#enter(entry));
-        continue;
-      }
-      if (this.#hasRoom(this.#options.estimate(head.kind, head.plan))) {
-        this.#waiters.shift();
-        head.resolve(this.#enter(this.#make(head)));
-        continue;
-      }
+  /** After a change of a context: frees it if it is the last one's, else goes on with the queue. */
+  #settle(entry: Entry): void {
+    if (!this.#closed) this.#serve();
+    else if (entry.users === 0 && entry.context !== undefined) this.#free(entry);
+  }
+
+  /** Frees what is idle until so many bytes fit. Where that is not enough, one in use takes nobody new. */
+  #makeRoom(bytes: number): boolean {
+    const { maxContexts, memoryBudget } = this.#options;
+    const hasRoom = () =>
+      this.#entries.size === 0 ||
+      this.#entries.size < maxContexts && this.bytes + bytes <= memoryBudget;
+    while (!hasRoom()) {
       const victim = this.#victim();
-      if (victim) return void this.#free(victim);
+      if (victim) {
+        this.#free(victim);
+        continue;
+      }
       const all = [...this.#entries.values()];
-      if (all.some((one) => one.retiring || one.going)) return;
-      const oldest = all.sort((a, b) => a.lastUsed - b.lastUsed)[0];
-      if (oldest) oldest.retiring = true;
-      return;
+      if (!all.some((entry) => entry.retiring)) {
+        all.sort((a, b) => a.lastUsed - b.lastUsed)[0]!.retiring = true;
+      }
+      return false;
     }
+    return true;
   }
 
   /** The context that nobody uses and that was used longest ago. */
   #victim(): Entry | undefined {
     return [...this.#entries.values()]
-      .filter((entry) => entry.users === 0 && !entry.going && entry.context !== undefined)
+      .filter((entry) => entry.users === 0 && entry.context !== undefined)
       .sort((a, b) => a.lastUsed - b.lastUsed)[0];
   }
 
-  #make({ key, kind, plan }: Waiter): Entry {
-    const { nParallel, estimate, onChange } = this.#options;
+  #make({ key, kind, plan }: Wish): Entry {
     const { promise, resolve, reject } = Promise.withResolvers<Context>();
     promise.catch(() => {});
-    const entry = new Entry(key, kind, plan, estimate(kind, plan), nParallel, promise);
+    const entry = new Entry(key, kind, plan, this.#options.estimate(kind, plan), promise);
     this.#entries.set(key, entry);
     this.#create(entry).then((context) => {
       entry.context = context;
       const { kvBytes, recurrentBytes, computeBytes } = context.info;
       entry.bytes = kvBytes + recurrentBytes + computeBytes;
-      onChange?.("made", entry);
+      this.#options.onChange?.("made", this.#show(entry));
       resolve(context);
-      if (this.#closed && entry.users === 0) void this.#free(entry);
+      // Those who wanted it may all have gone meanwhile.
+      if (entry.users === 0) this.#settle(entry);
     }, (error) => {
       this.#entries.delete(key);
-      reject(refusal(error, plan));
-      this.#pump();
+      const told = refusal(error, plan);
+      reject(told);
+      this.#queue.refuse(told, (wish) => wish.key === key);
+      this.#serve();
     });
     return entry;
   }
 
-  /** Makes a context; where memory is short, without those that are idle. */
+  /** Makes a context when those that make room for it are freed; where memory is short, without those that are idle. */
   async #create(entry: Entry): Promise<Context> {
     for (;;) {
+      await this.#freed;
       try {
         return await this.#options.create(entry.kind, entry.plan);
       } catch (error) {
         const victim = this.#victim();
         if (!victim || !isShortOfMemory(error)) throw error;
-        await this.#free(victim);
+        this.#free(victim);
       }
     }
   }
 
-  async #free(entry: Entry): Promise<void> {
-    if (entry.going) return;
-    entry.going = true;
-    await entry.context?.dispose();
-    if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key);
-    this.#options.onChange?.("freed", entry);
-    this.#pump();
+  #free(entry: Entry): void {
+    this.#entries.delete(entry.key);
+    this.#freed = this.#freed.then(async () => {
+      await entry.context?.dispose();
+      this.#options.onChange?.("freed", this.#show(entry));
+      if (!this.#closed) this.#serve();
+    }).catch(() => {});
   }
 }
 
