@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { loadModel, type Model } from "../../mod.ts";
 import { EngineClient } from "../../src/engine/client.ts";
 import { createServer } from "../../src/server/mod.ts";
-import { hostOf } from "../../src/server/server.ts";
+import { loadedModelOf } from "../../src/server/server.ts";
 import {
   busy,
   CHAT,
@@ -247,7 +247,7 @@ test(
   "an engine that computes on for a stopped request, and answers nothing, is loaded again",
   { stuckTimeout: 0.5, requestTimeout: 1 },
   async (server) => {
-    const old = hostOf(server);
+    const old = loadedModelOf(server);
     // Every "a" may be left out: a token takes seconds, and nothing in it looks at a stopped request.
     const stuck = await send(server, "/completion", {
       prompt: "x",
@@ -256,7 +256,7 @@ test(
     });
     assertEquals(stuck.status, 504);
     await stuck.body?.cancel();
-    await until("the model is loaded again", () => Promise.resolve(hostOf(server) !== old));
+    await until("the model is loaded again", () => Promise.resolve(loadedModelOf(server) !== old));
     await until("it is ready", async () => (await send(server, "/health")).status === 200);
     // What is asked now may be too slow as well, but not for ever.
     await until("it answers", async () => {
@@ -286,7 +286,7 @@ test(
     const read = events(streamed);
     const whole = send(server, "/completion", ENDLESS);
     await until("both run", async () => await busy(server) === 2);
-    abortEngine(hostOf(server)!.model);
+    abortEngine(loadedModelOf(server)!.model);
     const response = await whole;
     assertEquals(server.state, "loading");
     const { error } = await response.json();

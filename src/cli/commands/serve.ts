@@ -1,7 +1,7 @@
 import { DEFAULT_PARALLEL } from "../../engine/context_options.ts";
 import type { EffectivePlan, PlanInput } from "../../plan/mod.ts";
 import { parseNames } from "../../server/from_environment.ts";
-import { ranks } from "../../server/life/model_host.ts";
+import { ranks } from "../../server/life/loaded_model.ts";
 import { serve as listen, type ServeOptions } from "../../server/mod.ts";
 import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../../server/options.ts";
 import { environment } from "../environment.ts";

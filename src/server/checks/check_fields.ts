@@ -51,11 +51,19 @@ const SAMPLER_LETTERS = "dkypmtxieas";
  * Honours what upstream would leave out, or refuses it: nothing that a request asks for is dropped without a word.
  *
  * @param path The route, as upstream calls it.
- * @param body The request's body, which is changed into what upstream understands.
+ * @param body The request's body.
  * @param facts What it is checked against.
+ * @returns The body as upstream understands it.
  * @throws {ApiError} 400, with the field and what it may be.
  */
-export function checkFields(path: string, body: Body, facts: FieldFacts): void {
+export function checkFields(path: string, body: Readonly<Body>, facts: FieldFacts): Body {
+  const own = { ...body };
+  honour(path, own, facts);
+  return own;
+}
+
+/** Changes a body that is nobody else's. */
+function honour(path: string, body: Body, facts: FieldFacts): void {
   checkEcho(path, body);
   if (isText(path)) checkText(path, body);
   checkSamplerNames(body.samplers);

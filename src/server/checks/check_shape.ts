@@ -81,24 +81,25 @@ function toolName(tool: Body): string | undefined {
 /**
  * Makes of a `tool_choice` that names one tool what upstream understands: that tool alone, and a call of it required.
  *
- * @param body The request's body, which is changed.
+ * @param body The request's body.
+ * @returns The fields that are others for upstream.
  * @throws {ApiError} 400 if there is no such tool, or the choice is none.
  */
-export function chooseTool(body: Body): void {
+export function chooseTool(body: Body): Body {
   const { tool_choice: choice, tools } = body;
-  if (!isGiven(choice)) return;
+  if (!isGiven(choice)) return {};
   const needsTools = () => {
     if (Array.isArray(tools) && tools.length > 0) return;
     throw wrong("tool_choice", "requires a call of a tool, but there are no tools");
   };
   if (typeof choice === "string") {
     if (choice === "required") needsTools();
-    if (["none", "auto", "required"].includes(choice)) return;
+    if (["none", "auto", "required"].includes(choice)) return {};
     throw wrong("tool_choice", `must be "none", "auto", "required", or name a tool`);
   }
   // Anthropic's auto, any and none.
   if (isObject(choice) && choice.type === "any") needsTools();
-  if (isObject(choice) && ["auto", "any", "none"].includes(String(choice.type))) return;
+  if (isObject(choice) && ["auto", "any", "none"].includes(String(choice.type))) return {};
   const name = isObject(choice) && ["function", "tool"].includes(String(choice.type))
     ? toolName(choice)
     : undefined;
@@ -109,9 +110,9 @@ export function chooseTool(body: Body): void {
   if (named.length === 0) {
     throw wrong("tool_choice", `names ${JSON.stringify(name)}, which is not in tools`);
   }
-  body.tools = named;
   // Anthropic's form upstream takes for "required" already.
-  if ((choice as Body).type === "function") body.tool_choice = "required";
+  const isOpenAi = (choice as Body).type === "function";
+  return { tools: named, ...isOpenAi ? { tool_choice: "required" } : {} };
 }
 
 /** Routes whose messages go through the chat template. */
@@ -122,7 +123,7 @@ const CHATS = /\/(?:chat\/completions|responses|messages)$/;
  * without the tools.
  *
  * @param path The route, as upstream calls it.
- * @param body The request's body, after {@linkcode chooseTool}.
+ * @param body The request's body, with what {@linkcode chooseTool} gave.
  * @returns Whether tools are left out.
  * @throws {ApiError} 400 if a call is required.
  */

@@ -1,20 +1,20 @@
 import type { EffectivePlan } from "../../engine/mod.ts";
 import { estimateCost, planHashHex, planToJson } from "../../plan/mod.ts";
-import type { Host } from "../life/model_host.ts";
+import type { LoadedModel } from "../life/loaded_model.ts";
 
 /**
  * What a plan is and costs on a model, for people who choose one.
  *
- * @param host The model.
+ * @param loaded The model.
  * @param plan The plan.
  */
-export function estimateFacts(host: Host, plan: EffectivePlan): Record<string, unknown> {
+export function estimateFacts(loaded: LoadedModel, plan: EffectivePlan): Record<string, unknown> {
   const facts: Record<string, unknown> = {
     ...planToJson(plan),
     plan_hash: planHashHex(plan.layers),
   };
-  if (!host.facts) return facts;
-  const cost = estimateCost(host.facts, plan, host.costOptions);
+  if (!loaded.facts) return facts;
+  const cost = estimateCost(loaded.facts, plan, loaded.costOptions);
   return {
     ...facts,
     n_ctx: cost.nCtx,

@@ -1,6 +1,7 @@
 import type { EffectivePlan } from "../../engine/mod.ts";
 import { planHashHex } from "../../plan/mod.ts";
 import { VERSION } from "../version.ts";
+import { shortSpec } from "../plans/short_spec.ts";
 import { withoutPlaces } from "../http/api_error.ts";
 import { isObject, type JsonObject as Json } from "../../json.ts";
 import { type SseEvent, SseParser } from "../../sse.js";
@@ -62,15 +63,6 @@ export function ran(
     },
     fingerprint: `rys-edge-${VERSION} ${shortSpec(plan)}`,
   };
-}
-
-/**
- * A plan in few characters: as it was written, or its hash where that is long.
- *
- * @param plan The plan.
- */
-export function shortSpec(plan: EffectivePlan): string {
-  return plan.spec.length <= 64 ? plan.spec : planHashHex(plan.layers);
 }
 
 /**

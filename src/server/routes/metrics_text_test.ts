@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { metricsText } from "./metrics.ts";
+import { metricsText } from "./metrics_text.ts";
 
 Deno.test("metricsText() puts samples of all contexts under one heading, with the plan as a label", () => {
   const zero = {

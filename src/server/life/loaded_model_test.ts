@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { ModelGpu, ModelInfo } from "../../engine/mod.ts";
-import { fileName, memoryFor } from "./model_host.ts";
+import { fileName, memoryFor } from "./loaded_model.ts";
 
 const GIB = 2 ** 30;
 

@@ -15,7 +15,7 @@ import { PlanChoice } from "../plans/plan_choice.ts";
 import { type ContextKind, PlanPool, type PoolEntry } from "../plans/plan_pool.ts";
 
 /** A loaded model, its plans and its contexts. */
-export interface Host {
+export interface LoadedModel {
   /** The model. */
   model: Model;
   /** Plans by name. */
@@ -86,12 +86,12 @@ export function loadsItself(
  * @param signal Stops it.
  * @param onChange Told when a context is made or freed.
  */
-export async function loadHost(
+export async function loadWithContexts(
   settings: Settings,
   again: boolean,
   signal: AbortSignal,
   onChange: (what: "made" | "freed", entry: PoolEntry) => void,
-): Promise<Host> {
+): Promise<LoadedModel> {
   const start = performance.now();
   let facts: ModelFacts | undefined;
   let pooling: string | undefined = settings.pooling;
@@ -110,7 +110,7 @@ export async function loadHost(
   } else model = settings.model as Model;
   const loadMs = performance.now() - start;
   try {
-    return await hostOf(settings, model, {
+    return await prepare(settings, model, {
       facts,
       pooling: pooling ?? "mean",
       canRank,
@@ -124,7 +124,7 @@ export async function loadHost(
   }
 }
 
-async function hostOf(
+async function prepare(
   settings: Settings,
   model: Model,
   more: {
@@ -135,7 +135,7 @@ async function hostOf(
     signal: AbortSignal;
     onChange: (what: "made" | "freed", entry: PoolEntry) => void;
   },
-): Promise<Host> {
+): Promise<LoadedModel> {
   const { facts, pooling, canRank, loadMs, signal, onChange } = more;
   const name = modelName(settings, model);
   const plans = new PlanChoice(
