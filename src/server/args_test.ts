@@ -3,7 +3,7 @@ import { type FlagId, flagsOf } from "../cli/flags/flags.ts";
 import { parseFlags } from "../cli/flags/parse_flags.ts";
 import { serverArgs, type ServerArgsOptions } from "./args.ts";
 
-/** All that can be said, with a value that is no default. */
+/** All that can be said, with a value that is not the default. */
 const ALL: Required<ServerArgsOptions> = {
   model: "a folder/my model.gguf",
   repeatLayers: "26,34",

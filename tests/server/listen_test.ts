@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { serve, type ServeOptions, type Serving } from "../../src/server/mod.ts";
-import { hostGuard } from "../../src/server/listen.ts";
+import { hostGuard } from "../../src/server/http/host_guard.ts";
 import { busy, CHAT, ENDLESS, SMALL, until } from "./_server.ts";
 
 /** A test on a server that listens, loaded. */

@@ -83,7 +83,7 @@ function toolName(tool: Body): string | undefined {
  *
  * @param body The request's body.
  * @returns The fields that are others for upstream.
- * @throws {ApiError} 400 if there is no such tool, or the choice is none.
+ * @throws {ApiError} 400 if there is no such tool, or the choice is not one that there is.
  */
 export function chooseTool(body: Body): Body {
   const { tool_choice: choice, tools } = body;

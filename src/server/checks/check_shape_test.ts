@@ -87,7 +87,7 @@ Deno.test("chooseTool() leaves other choices as they are", () => {
   }
 });
 
-Deno.test("chooseTool() refuses a tool that is not there, and what is no choice", () => {
+Deno.test("chooseTool() refuses a tool that is not there, and what is not a choice", () => {
   for (
     const choice of [
       7,

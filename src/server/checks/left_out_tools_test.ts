@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { leftOutTools } from "./left_out_tools.ts";
 
-Deno.test("leftOutTools() names the types of tools that are no functions, once", () => {
+Deno.test("leftOutTools() names the types of tools that are not functions, once", () => {
   const add = { type: "function", name: "add" };
   assertEquals(leftOutTools(undefined), []);
   assertEquals(leftOutTools([add]), []);

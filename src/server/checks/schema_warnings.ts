@@ -1,7 +1,7 @@
 import { ApiError } from "../http/api_error.ts";
 import { isObject, type JsonObject as Json } from "../../json.ts";
 
-/** Repetitions that a grammar counts; a greater maximum is none. */
+/** Repetitions that a grammar counts; a greater maximum is not enforced. */
 const MAX_REPEAT = 2000;
 /** Warnings in one answer. */
 const MOST = 20;

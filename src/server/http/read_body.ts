@@ -34,13 +34,13 @@ export class BodyBudget {
 const MAX_DEPTH = 256;
 
 /**
- * Reads the JSON object that a request carries. Bytes that are no UTF-8 become U+FFFD.
+ * Reads the JSON object that a request carries. Bytes that are not UTF-8 become U+FFFD.
  *
  * @param request The request.
  * @param maxBytes Bytes at most.
  * @param seconds Seconds that it may take.
  * @param take Told of bytes that came; throws where there are too many in all.
- * @throws {ApiError} If it is too large, too slow, or no JSON object.
+ * @throws {ApiError} If it is too large, too slow, or not a JSON object.
  */
 export async function readJson(
   request: Request,
@@ -53,7 +53,7 @@ export async function readJson(
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ApiError(400, `The body is no JSON: ${reason(error)}`);
+    throw new ApiError(400, `The body is not JSON: ${reason(error)}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const is = value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;

@@ -4,7 +4,7 @@ import { BodyBudget, readJson } from "./read_body.ts";
 
 const request = (body: BodyInit) => new Request("http://localhost/", { method: "POST", body });
 
-Deno.test("readJson() reads an object, and replaces bytes that are no UTF-8", async () => {
+Deno.test("readJson() reads an object, and replaces bytes that are not UTF-8", async () => {
   assertEquals(await readJson(request('{"a":[1]}'), 100, 1), { a: [1] });
   const bytes = new TextEncoder().encode('{"a":"?"}');
   bytes[6] = 0xff;
@@ -14,9 +14,9 @@ Deno.test("readJson() reads an object, and replaces bytes that are no UTF-8", as
 Deno.test("readJson() says what is wrong, and quotes nothing of the body", async () => {
   for (
     const [text, message] of [
-      ["", "The body is no JSON: it ends too early"],
-      ['{"secret', "The body is no JSON: it cannot be parsed at position 8 (line 1 column 9)"],
-      ["{a", "The body is no JSON: it cannot be parsed at position 1 (line 1 column 2)"],
+      ["", "The body is not JSON: it ends too early"],
+      ['{"secret', "The body is not JSON: it cannot be parsed at position 8 (line 1 column 9)"],
+      ["{a", "The body is not JSON: it cannot be parsed at position 1 (line 1 column 2)"],
       ["[]", "The body must be a JSON object, not a list"],
       ["null", "The body must be a JSON object, not null"],
       ["5", "The body must be a JSON object, not a number"],

@@ -8,7 +8,7 @@ export async function control(call: Call): Promise<Response> {
   const { active: { signal }, life, path } = call;
   const { repeat_layers: repeatLayers, ...body } = await bodyOf(call);
   const { model, plans, pool } = life.need();
-  plans.choose(body.model, repeatLayers); // refuses what is none
+  plans.choose(body.model, repeatLayers); // refuses what is not a plan
   let last: { answer: unknown; status: number } | undefined;
   for (const { kind, context } of pool.entries) {
     if (kind !== "text" || !context || context.disposed) continue;

@@ -82,14 +82,14 @@ const SERVER_ATTEMPTS = 20;
  *
  * @param options The queue, the server, how many jobs at once.
  * @returns The worker, at work.
- * @throws {RangeError} If `slots` is no positive whole number.
+ * @throws {RangeError} If `slots` is not a positive whole number.
  */
 export function startRunpodQueue(options: RunpodQueueOptions): RunpodQueue {
   const slots = options.slots ?? 1;
   if (!Number.isInteger(slots) || slots < 1) {
     throw new RangeError(`slots must be a whole number from 1, not ${slots}`);
   }
-  const worker = new Worker(options, slots);
+  const worker = new PullWorker(options, slots);
   return { stop: () => worker.stop(), done: worker.run() };
 }
 
@@ -124,13 +124,13 @@ interface Running {
 
 type Outcome = { output: unknown; hasParts: boolean } | { failure: JobFailure };
 
-class Worker {
+class PullWorker {
   readonly #options: RunpodQueueOptions;
   readonly #slots: number;
   readonly #api: RunpodApi;
   readonly #timing: RunpodTiming;
   readonly #running = new Map<string, Running>();
-  /** Aborted by {@linkcode Worker.stop}. */
+  /** Aborted by {@linkcode PullWorker.stop}. */
   readonly #stopping = new AbortController();
   /** Aborted when the last job is over. */
   readonly #over = new AbortController();
@@ -190,7 +190,7 @@ class Worker {
         this.#running.size > 0,
         AbortSignal.any([signal, limit]),
       );
-      // A request that was held open to its end is no failure.
+      // A request that was held open to its end is not a failure.
       const isIdle = asked.kind === "nothing" || limit.aborted;
       if (asked.kind === "ok") {
         trouble.over();

@@ -37,7 +37,7 @@ const LEAST_PING_INTERVAL_MS = 100;
  *
  * @param env Looks up an environment variable.
  * @returns The settings.
- * @throws {TypeError} If a variable that is needed is missing, or is no address.
+ * @throws {TypeError} If a variable that is needed is missing, or is not an address.
  *
  * @example The variables of an endpoint
  * ```ts
