@@ -1,5 +1,5 @@
 import { json } from "../http/json.ts";
-import { estimateFacts } from "../plans/plan_facts.ts";
+import { estimateFacts } from "./plan_facts.ts";
 import type { Call } from "./call.ts";
 import { serverFacts } from "./server_facts.ts";
 
