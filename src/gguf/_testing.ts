@@ -1,6 +1,8 @@
-// Writes small GGUF files for tests; not published.
+// Writes GGUF files for tests and benchmarks, sound ones and damaged ones; not published.
 
-/** Numbers that stand for types of values. */
+import { GGML_TYPES } from "./ggml_types.ts";
+
+/** The number that stands for a type of value in a file. */
 export const VALUE_TYPES = {
   uint8: 0,
   int8: 1,
@@ -17,29 +19,35 @@ export const VALUE_TYPES = {
   float64: 12,
 } as const;
 
-/** A type of values. */
+/** A type of value. */
 export type TestType = keyof typeof VALUE_TYPES;
 
-/** A key with its value; `raw` replaces what would be written for the value. */
+/** A key with its value; `raw`, if given, is written in place of the value. */
 export interface TestKey {
   key: string;
   type: TestType;
   elementType?: TestType;
-  value: unknown;
+  value?: unknown;
   raw?: Uint8Array;
 }
 
-/** A tensor; its data are zeros. */
+/** Bytes at offsets; what lies between them is zero and takes no room on the disk. */
+export type Pieces = [at: number, bytes: Uint8Array][];
+
+/** A tensor. */
 export interface TestTensor {
   name: string;
+  /** Its dimensions, the length of a row first. */
   shape: (number | bigint)[];
-  /** Number of the format; 0 is f32. */
+  /** Number of the format; 0, the default, is f32. */
   type?: number;
-  /** Instead of the offset that follows from the tensors before. */
+  /** Written in place of the offset that follows from the tensors before. */
   offset?: bigint;
-  /** Bytes of data, where they are not f32. */
+  /** Bytes of data, where they do not follow from shape and format. */
   bytes?: number;
-  /** Instead of the number of dimensions. */
+  /** Its data, the few that are not zero, or what writes them. Default: zeros. */
+  data?: Uint8Array | Pieces | ((bytes: Uint8Array<ArrayBuffer>) => void);
+  /** Written in place of the number of dimensions. */
   dimensions?: number;
 }
 
@@ -48,9 +56,9 @@ export interface TestFile {
   version?: number;
   keys?: TestKey[];
   tensors?: TestTensor[];
-  /** Instead of the number of keys. */
+  /** Written in place of the number of keys. */
   keyCount?: bigint;
-  /** Instead of the number of tensors. */
+  /** Written in place of the number of tensors. */
   tensorCount?: bigint;
   alignment?: number;
 }
@@ -151,13 +159,18 @@ export function writeHeader(file: TestFile): Uint8Array<ArrayBuffer> {
   return out.done();
 }
 
-function tensorBytes(tensor: TestTensor): number {
+/** How many bytes a tensor's data take. */
+export function tensorBytes({ shape, type = 0, bytes, data }: TestTensor): number {
+  if (bytes !== undefined) return bytes;
+  if (data instanceof Uint8Array) return data.length;
   // A shape that no test has the memory for is a fault, and needs no data.
-  if (tensor.shape.some((size) => size > 2 ** 30)) return 0;
-  return tensor.bytes ?? tensor.shape.reduce((product: number, size) => product * Number(size), 4);
+  if (shape.some((size) => size > 2 ** 30)) return 0;
+  const format = GGML_TYPES.get(type) ?? { blockSize: 1, bytes: 4 };
+  const values = shape.reduce((product: number, size) => product * Number(size), 1);
+  return Math.ceil(values / format.blockSize) * format.bytes;
 }
 
-/** Writes a whole file. */
+/** Writes a small file into memory; tensors have no data but zeros. */
 export function writeGguf(file: TestFile): Uint8Array<ArrayBuffer> {
   const header = writeHeader(file);
   const alignment = file.alignment ?? 32;
@@ -169,7 +182,51 @@ export function writeGguf(file: TestFile): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A key for a value of the plainest type. */
+/**
+ * Writes a file, whole or not at all. What is zero between tensors is left out, so a large alignment makes a sparse file.
+ *
+ * @param path Where to.
+ * @param file The file.
+ * @returns Its size in bytes.
+ */
+export function writeGgufFile(path: string, file: TestFile): number {
+  const alignment = file.alignment ?? 32;
+  const pad = (n: number) => Math.ceil(n / alignment) * alignment;
+  const partial = `${path}.part`;
+  try {
+    using out = Deno.openSync(partial, { create: true, write: true, truncate: true });
+    const put = (at: number, bytes: Uint8Array) => {
+      out.seekSync(at, Deno.SeekMode.Start);
+      for (let done = 0; done < bytes.length;) done += out.writeSync(bytes.subarray(done));
+    };
+    const header = writeHeader(file);
+    put(0, header);
+    let at = pad(header.length);
+    for (const tensor of file.tensors ?? []) {
+      const { data = [] } = tensor;
+      const size = tensorBytes(tensor);
+      if (data instanceof Uint8Array) put(at, data);
+      else if (typeof data === "function") {
+        const bytes = new Uint8Array(size);
+        data(bytes);
+        put(at, bytes);
+      } else for (const [offset, piece] of data) put(at + offset, piece);
+      at = pad(at + size);
+    }
+    out.truncateSync(at);
+    Deno.renameSync(partial, path);
+    return at;
+  } catch (error) {
+    try {
+      Deno.removeSync(partial);
+    } catch {
+      // It was not made.
+    }
+    throw error;
+  }
+}
+
+/** A key with a value of the plainest type: text, true or false, a whole number, or a list of texts or whole numbers. */
 export function plainKey(key: string, value: unknown): TestKey {
   if (Array.isArray(value)) {
     return {

@@ -2,7 +2,8 @@
 
 import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "@std/assert";
 import { json, MODEL, program } from "./_program.ts";
-import { type RawTensor, readGguf, textKey, writeRaw } from "../engine/_gguf.ts";
+import { type RawTensor, readGguf, textKey } from "../engine/_gguf.ts";
+import { writeGgufFile } from "../../src/gguf/_testing.ts";
 
 const STORY = ["-p", "Once upon a time", "-n", "6", "--gpu", "off", "-t", "1"];
 const text = async (...args: string[]) => (await json([...STORY, ...args])).text;
@@ -56,7 +57,7 @@ Deno.test("control vectors steer the layers that they are given for", async () =
       ),
     });
     const path = `${folder}/steer.gguf`;
-    writeRaw(path, {
+    writeGgufFile(path, {
       keys: [textKey("general.architecture", "controlvector")],
       tensors: [direction(20), direction(21)],
     });
@@ -69,7 +70,7 @@ Deno.test("control vectors steer the layers that they are given for", async () =
     assertEquals(wrong.code, 1);
     assertStringIncludes(wrong.err, "a control vector cannot be used");
     const narrow = `${folder}/narrow.gguf`;
-    writeRaw(narrow, {
+    writeGgufFile(narrow, {
       keys: [textKey("general.architecture", "controlvector")],
       tensors: [{ ...direction(20), shape: [8n], data: new Uint8Array(32) }],
     });

@@ -7,7 +7,8 @@ import { GgufError, readHeader } from "@rys/edge/gguf";
 import { EngineClient, EngineError } from "../../src/engine/client.ts";
 import { scanHeader } from "../../src/gguf/_scan.ts";
 import { openSource } from "../../src/gguf/byte_source.ts";
-import { readGguf, wideKey, writeRaw } from "./_gguf.ts";
+import { readGguf, wideKey } from "./_gguf.ts";
+import { writeGgufFile } from "../../src/gguf/_testing.ts";
 import { between, pick, seeded } from "../../src/plan/_testing.ts";
 
 /** What became of the damaged files. */
@@ -96,8 +97,10 @@ function shortened(name: string): Uint8Array<ArrayBuffer> {
   const { keys, tensors } = readGguf(Deno.readFileSync(name));
   const path = Deno.makeTempFileSync({ suffix: ".gguf" });
   try {
-    writeRaw(path, {
-      keys: keys.map((key) => key.key === "qwen3.block_count" ? wideKey(key.key, 4, 2) : key),
+    writeGgufFile(path, {
+      keys: keys.map((key) =>
+        key.key === "qwen3.block_count" ? wideKey(key.key, "uint32", 2) : key
+      ),
       tensors: tensors.filter(({ name }) => !/^blk\.(?![01]\.)/.test(name)),
     });
     return Deno.readFileSync(path);

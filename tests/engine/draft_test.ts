@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { loadModel } from "@rys/edge";
 import { fixture } from "../oracle/fixture.ts";
 import { DEMO, greedy, inRepo, SMALL, STORY, test } from "./_engine.ts";
-import { type RawTensor, readGguf, textKey, wideKey, writeRaw } from "./_gguf.ts";
+import { type RawTensor, readGguf, textKey, wideKey } from "./_gguf.ts";
+import { writeGgufFile } from "../../src/gguf/_testing.ts";
 
 const oracle = inRepo("wasm/oracle/build.json");
 const noOracle = await Deno.stat(oracle).then(() => false, () => true);
@@ -46,12 +47,12 @@ function adapter(path: string): void {
     type: 0,
     data: new Uint8Array(wave(n).buffer),
   });
-  writeRaw(path, {
+  writeGgufFile(path, {
     keys: [
       textKey("general.type", "adapter"),
       textKey("general.architecture", "qwen3"),
       textKey("adapter.type", "lora"),
-      wideKey("adapter.lora.alpha", 6, 8),
+      wideKey("adapter.lora.alpha", "float32", 8),
     ],
     tensors: [
       tensor("blk.21.ffn_up.weight.lora_a", [nIn, 1n], Number(nIn)),

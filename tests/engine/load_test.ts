@@ -8,17 +8,10 @@ import {
   readModel,
 } from "@rys/edge";
 import { DEMO, greedy, inRepo, SMALL, STORY } from "./_engine.ts";
-import {
-  type RawGguf,
-  type RawKey,
-  readGguf,
-  textKey,
-  wideKey,
-  writeRaw,
-  writeShards,
-} from "./_gguf.ts";
+import { readGguf, type SoundFile, textKey, wideKey, writeShards } from "./_gguf.ts";
+import { type TestKey, writeGgufFile } from "../../src/gguf/_testing.ts";
 
-const demo = (): RawGguf => readGguf(Deno.readFileSync(DEMO));
+const demo = (): SoundFile => readGguf(Deno.readFileSync(DEMO));
 
 async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
@@ -88,9 +81,9 @@ Deno.test("a physical model of 400 layers, over 4 GiB on disk, is the plan bit f
       }
     });
     const keys = file.keys.filter(({ key }) => key !== "qwen3.block_count")
-      .concat(wideKey("qwen3.block_count", 4, 400));
+      .concat(wideKey("qwen3.block_count", "uint32", 400));
     const path = `${folder}/sparse.gguf`;
-    const size = writeRaw(path, { keys, tensors }, 2 ** 20);
+    const size = writeGgufFile(path, { keys, tensors, alignment: 2 ** 20 });
     assert(size > 2 ** 32, `${size}`);
     await using physical = await loadModel(path);
     assertEquals(physical.info.nLayer, 400);
@@ -103,7 +96,7 @@ Deno.test("loadModel() tells the plan in the file, and a context runs it unless 
   inFolder(async (folder) => {
     const path = `${folder}/plan.gguf`;
     const file = demo();
-    writeRaw(path, { ...file, keys: [...file.keys, textKey("rys.layer_plan", "20,24")] });
+    writeGgufFile(path, { ...file, keys: [...file.keys, textKey("rys.layer_plan", "20,24")] });
     await using model = await loadModel(path);
     assertEquals(model.info.layerPlan, "20,24");
     assertEquals(model.expandPlan().nLayerEff, 44);
@@ -117,7 +110,7 @@ Deno.test("a wrong plan in the file is an error of the context that would run it
   inFolder(async (folder) => {
     const path = `${folder}/plan.gguf`;
     const file = demo();
-    writeRaw(path, { ...file, keys: [...file.keys, textKey("rys.layer_plan", "60,70")] });
+    writeGgufFile(path, { ...file, keys: [...file.keys, textKey("rys.layer_plan", "60,70")] });
     await using model = await loadModel(path);
     await assertRejects(() => model.createContext(SMALL), RangeError, "60");
     await using context = await model.createContext({ ...SMALL, repeatLayers: "none" });
@@ -157,7 +150,7 @@ Deno.test("loadModel() refuses a model that llama.cpp cannot make", () =>
   inFolder(async (folder) => {
     const file = demo();
     const path = `${folder}/wrong.gguf`;
-    const cases: RawGguf[] = [
+    const cases: SoundFile[] = [
       { ...file, tensors: file.tensors.filter(({ name }) => name !== "blk.7.attn_q.weight") },
       {
         ...file,
@@ -167,11 +160,11 @@ Deno.test("loadModel() refuses a model that llama.cpp cannot make", () =>
       {
         ...file,
         keys: file.keys.filter(({ key }) => key !== "qwen3.embedding_length")
-          .concat(wideKey("qwen3.embedding_length", 4, 96)),
+          .concat(wideKey("qwen3.embedding_length", "uint32", 96)),
       },
     ];
     for (const wrong of cases) {
-      writeRaw(path, wrong);
+      writeGgufFile(path, wrong);
       const error = await assertRejects(() => loadModel(path)) as Error;
       assert(error instanceof GgufError || error instanceof EngineError, String(error));
       assert(error.message.length > 20, error.message);
@@ -184,14 +177,14 @@ Deno.test("a value that ended the instance is refused by its key", () =>
     const path = `${folder}/value.gguf`;
     const norm = file.tensors.find(({ name }) => name === "blk.0.attn_norm.weight")!;
     const tokens = file.keys.find(({ key }) => key === "tokenizer.ggml.tokens")!;
-    const cases: [RawGguf, string][] = [
+    const cases: [SoundFile, string][] = [
       ...[
         textKey("qwen3.rope.scaling.type", "linfar"),
-        wideKey("qwen3.attention.layer_norm_rms_epsilon", 6, -1),
-        wideKey("qwen3.rope.dimension_count", 4, 64),
-        wideKey("qwen3.context_length", 4, 0),
+        wideKey("qwen3.attention.layer_norm_rms_epsilon", "float32", -1),
+        wideKey("qwen3.rope.dimension_count", "uint32", 64),
+        wideKey("qwen3.context_length", "uint32", 0),
         sameToken(tokens),
-      ].map((key): [RawGguf, string] => [
+      ].map((key): [SoundFile, string] => [
         { ...file, keys: [...file.keys.filter((one) => one.key !== key.key), key] },
         `key "${key.key}"`,
       ]),
@@ -201,7 +194,7 @@ Deno.test("a value that ended the instance is refused by its key", () =>
       }, `tensor "${norm.name}"`],
     ];
     for (const [wrong, field] of cases) {
-      writeRaw(path, wrong);
+      writeGgufFile(path, wrong);
       const error = await assertRejects(() => loadModel(path)) as Error;
       assert(error.message.includes(field), error.message);
       assert(error.message.includes(path), error.message);
@@ -214,8 +207,11 @@ Deno.test("an assertion while a context is made is the error of that call", () =
     const path = `${folder}/rope.gguf`;
     const file = demo();
     // Right in general; this architecture wants all of a head.
-    const key = wideKey("qwen3.rope.dimension_count", 4, 16);
-    writeRaw(path, { ...file, keys: [...file.keys.filter((one) => one.key !== key.key), key] });
+    const key = wideKey("qwen3.rope.dimension_count", "uint32", 16);
+    writeGgufFile(path, {
+      ...file,
+      keys: [...file.keys.filter((one) => one.key !== key.key), key],
+    });
     await using model = await loadModel(path);
     for (let i = 0; i < 3; i++) {
       const error = await assertRejects(() => model.createContext(SMALL), EngineError);
@@ -230,7 +226,8 @@ Deno.test("an assertion while a context is made is the error of that call", () =
   }));
 
 /** A vocabulary whose first token is there twice. */
-function sameToken({ key, type, value }: RawKey): RawKey {
+function sameToken({ key, type, raw }: TestKey): TestKey {
+  const value = raw!; // as readGguf() gives it
   const view = new DataView(value.buffer, value.byteOffset);
   const length = (at: number) => Number(view.getBigUint64(at, true));
   const first = value.subarray(12, 12 + 8 + length(12));
@@ -240,7 +237,7 @@ function sameToken({ key, type, value }: RawKey): RawKey {
   bytes.set(first, 12);
   bytes.set(first, 12 + first.length);
   bytes.set(rest, 12 + 2 * first.length);
-  return { key, type, value: bytes };
+  return { key, type, raw: bytes };
 }
 
 Deno.test("loadModel() does not read a header again that was read", () =>
@@ -248,13 +245,16 @@ Deno.test("loadModel() does not read a header again that was read", () =>
     const path = `${folder}/header.gguf`;
     const file = demo();
     const write = (value: number) =>
-      writeRaw(path, { ...file, keys: [...file.keys, wideKey("other.epsilon", 6, value)] });
+      writeGgufFile(path, {
+        ...file,
+        keys: [...file.keys, wideKey("other.epsilon", "float32", value)],
+      });
     write(0);
     const read = await readModel(path);
     write(-1); // what the check refuses, and the engine does not look at
     await assertRejects(() => loadModel(path), GgufError, 'key "other.epsilon"');
     await (await loadModel(read)).dispose();
-    writeRaw(path, file);
+    writeGgufFile(path, file);
     await assertRejects(() => loadModel(read), GgufError, "it has changed since its header");
   }));
 

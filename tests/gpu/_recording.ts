@@ -2,8 +2,8 @@
 
 import type { LoadModelOptions } from "@rys/edge";
 import { type RecordingOptions, type RecordingReport, REPORTS } from "./recording_device.ts";
-import { GgufWriter, type Pieces } from "../../bench/_gguf_writer.ts";
-import { setTokenizer, writeRandomModel } from "../../bench/_random_model.ts";
+import { plainKey, tensorBytes, type TestTensor, writeGgufFile } from "../../src/gguf/_testing.ts";
+import { tokenizerKeys, writeRandomModel } from "../../bench/_random_model.ts";
 
 /** A recording device for one engine. */
 export interface Recording {
@@ -89,14 +89,14 @@ export interface EmptyShape {
 export interface EmptyTensor {
   name: string;
   bytes: number;
-  /** The word of 8 bytes at its begin. */
+  /** The word of 8 bytes at its beginning. */
   first: bigint;
   /** The word of 8 bytes at its end. */
   last: bigint;
 }
 
 /**
- * Writes a model of the architecture llama that is all zeros but for a word at the begin and one at the end of each
+ * Writes a model of the architecture llama that is all zeros but for a word at the beginning and one at the end of each
  * tensor. It takes next to no room on the disk, whatever its size.
  *
  * @returns Its tensors, in the order of the file.
@@ -104,28 +104,32 @@ export interface EmptyTensor {
 export function writeEmptyModel(path: string, shape: EmptyShape): EmptyTensor[] {
   const { nLayer, nEmbd, nFf, nHeadKv, nCtx } = shape;
   const head = 128;
-  const w = new GgufWriter();
-  w.set("general.architecture", { string: "llama" });
-  w.set("general.name", { string: "empty" });
-  w.set("llama.block_count", { uint32: nLayer });
-  w.set("llama.context_length", { uint32: nCtx });
-  w.set("llama.embedding_length", { uint32: nEmbd });
-  w.set("llama.feed_forward_length", { uint32: nFf });
-  w.set("llama.attention.head_count", { uint32: nEmbd / head });
-  w.set("llama.attention.head_count_kv", { uint32: nHeadKv });
-  w.set("llama.attention.layer_norm_rms_epsilon", { float32: 1e-5 });
-  w.set("llama.rope.dimension_count", { uint32: head });
   const nVocab = 512;
-  setTokenizer(w, nVocab);
+  const keys = [
+    ...Object.entries({
+      "general.architecture": "llama",
+      "general.name": "empty",
+      "llama.block_count": nLayer,
+      "llama.context_length": nCtx,
+      "llama.embedding_length": nEmbd,
+      "llama.feed_forward_length": nFf,
+      "llama.attention.head_count": nEmbd / head,
+      "llama.attention.head_count_kv": nHeadKv,
+      "llama.rope.dimension_count": head,
+    }).map(([key, value]) => plainKey(key, value)),
+    { key: "llama.attention.layer_norm_rms_epsilon", type: "float32", value: 1e-5 } as const,
+    ...tokenizerKeys(nVocab),
+  ];
+  const written: TestTensor[] = [];
   const tensors: EmptyTensor[] = [];
   const tensor = (name: string, dims: number[], type: "F16" | "F32") => {
     const i = BigInt(tensors.length + 1);
     const [first, last] = [i << 8n | 1n, i << 8n | 2n];
-    const n = dims.reduce((a, b) => a * b) * (type === "F16" ? 2 : 4);
+    const shaped = { name: `${name}.weight`, shape: dims, type: type === "F16" ? 1 : 0 };
+    const bytes = tensorBytes(shaped);
     const word = (value: bigint) => new Uint8Array(BigUint64Array.of(value).buffer);
-    const pieces: Pieces = [[0, word(first)], [n - 8, word(last)]];
-    const bytes = w.tensor(`${name}.weight`, dims, type, pieces);
-    tensors.push({ name: `${name}.weight`, bytes, first, last });
+    written.push({ ...shaped, data: [[0, word(first)], [bytes - 8, word(last)]] });
+    tensors.push({ name: shaped.name, bytes, first, last });
   };
   tensor("token_embd", [nEmbd, nVocab], "F16");
   for (let i = 0; i < nLayer; i++) {
@@ -142,6 +146,6 @@ export function writeEmptyModel(path: string, shape: EmptyShape): EmptyTensor[] 
   }
   tensor("output_norm", [nEmbd], "F32");
   tensor("output", [nEmbd, nVocab], "F16");
-  w.write(path);
+  writeGgufFile(path, { keys, tensors: written });
   return tensors;
 }

@@ -1,6 +1,7 @@
 import { assert } from "@std/assert";
 import { loadModel } from "@rys/edge";
-import { readGguf, writeRaw } from "../engine/_gguf.ts";
+import { readGguf } from "../engine/_gguf.ts";
+import { writeGgufFile } from "../../src/gguf/_testing.ts";
 import { fixture } from "../oracle/fixture.ts";
 import { gpuTest, loadOnGpu, nmse } from "./_gpu.ts";
 
@@ -16,7 +17,7 @@ async function enlarged(name: string): Promise<string> {
   }
   assert(n === 1, `${n} norms`);
   const path = await Deno.makeTempFile({ suffix: ".gguf" });
-  writeRaw(path, file);
+  writeGgufFile(path, file);
   return path;
 }
 
