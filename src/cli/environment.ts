@@ -1,5 +1,5 @@
 /**
- * A variable of the environment. Where the program may not read it, it is as if it were not set, and nobody is asked.
+ * An environment variable. One that the program may not read counts as not set; the user is not asked for permission.
  *
  * @param name The variable.
  * @returns Its value; undefined where it is not set or empty.
@@ -18,7 +18,7 @@ export function mayLook(name: string): boolean {
 }
 
 /**
- * A variable of the environment, telling apart what is not set from what may not be read.
+ * An environment variable, telling one that is not set from one that may not be read.
  *
  * @param name The variable.
  * @returns Its value; null where it is not set, undefined where the program may not read it.

@@ -21,7 +21,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Who reads standard output has enough: no error, the program ends with 0. */
+/** The reader of standard output closed it: not an error, the program ends with 0. */
 export class OutputClosed extends Error {
   override name = "OutputClosed";
 }
@@ -35,7 +35,7 @@ export interface Ending {
 }
 
 /**
- * What to say of an error, and how to end.
+ * What to say about an error, and how to end.
  *
  * @param error What was thrown.
  * @returns The exit code, and the message without "error: " before it.
@@ -53,7 +53,7 @@ function explain(error: Error): string {
   return hint === "" ? error.message || error.name : `${error.message}; ${hint}`;
 }
 
-/** For a prompt that does not fit, which flag makes room. */
+/** For a prompt that does not fit: the flag that makes room. */
 function contextHint(error: Error): string {
   if (!("type" in error) || error.type !== "exceed_context_size_error") return "";
   const details = "details" in error ? error.details : undefined;
@@ -69,7 +69,7 @@ function oneLine(text: string): string {
 }
 
 /**
- * Runs `use`, whose plain errors (a plan's, a JSON text's) are the user's: each becomes a {@linkcode UsageError}.
+ * Runs `use`, whose plain errors (from a plan or JSON text) are the user's: each becomes a {@linkcode UsageError}.
  *
  * @param where What the message begins with, e.g. a flag's name; "" for nothing.
  * @param use What may throw.

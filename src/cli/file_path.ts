@@ -2,7 +2,7 @@
  * A `file:` URL as the path that people and programs know, with spaces and other letters as they are.
  *
  * @param url The URL.
- * @returns The path; the URL itself where it is none of a file.
+ * @returns The path; the URL itself if it is not a `file:` URL.
  */
 export function filePath(url: URL): string {
   if (url.protocol !== "file:") return url.href;

@@ -1,4 +1,4 @@
-/** What a folder holds, with all folders in it. */
+/** What a folder holds, subfolders included. */
 export interface FolderSize {
   /** Bytes of its files; links are not followed. */
   bytes: number;
@@ -19,7 +19,7 @@ export async function folderSize(path: string): Promise<FolderSize> {
     const place = `${path}/${entry.name}`;
     if (entry.isDirectory) folders.push(place);
     else if (entry.isFile) {
-      // One that goes meanwhile, such as a download that ends, counts for nothing.
+      // One that disappears meanwhile, such as a download that ends, does not count.
       size.bytes += await Deno.lstat(place).then((info) => info.size, () => 0);
     }
   }

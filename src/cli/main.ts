@@ -6,7 +6,7 @@ import { processShell, type Shell, styles } from "./terminal/shell.ts";
 
 type Command = (flags: Flags, shell: Shell) => Promise<number>;
 
-/** Each command's code is loaded when it is asked for. */
+/** Each command's code is loaded only when it is needed. */
 const LOADERS: Record<CommandName, () => Promise<Command>> = {
   run: async () => (await import("./commands/run.ts")).run,
   chat: async () => (await import("./commands/chat.ts")).chat,
@@ -18,7 +18,7 @@ const LOADERS: Record<CommandName, () => Promise<Command>> = {
   help: async () => (await import("./commands/help.ts")).help,
 };
 
-/** How long a command may take to end after it was told to, in milliseconds. */
+/** How long a command may take to end after a request to stop, in milliseconds. */
 const GRACE_MS = 400;
 
 /**
@@ -35,7 +35,7 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     return await command(args, shell);
   } catch (error) {
-    // What a command throws while it is being stopped is a matter of where it was.
+    // What a command throws while it is being stopped depends only on where it was.
     const cause = stop.signal.aborted ? stop.signal.reason : error;
     ending = describeError(cause);
     if (ending.message !== "") {
@@ -71,7 +71,7 @@ async function command(args: readonly string[], shell: Shell): Promise<number> {
   return await run(flags, shell);
 }
 
-/** Ends the program on signals: kindly, and after {@linkcode GRACE_MS} or on the second signal at once. */
+/** Ends the program on signals: gracefully at first; at once after {@linkcode GRACE_MS} or on a second signal. */
 function listen(shell: Shell, stop: AbortController): void {
   const end = (code: number): never => {
     shell.onExit?.();

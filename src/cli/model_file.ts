@@ -6,7 +6,7 @@ import { Failure } from "./errors.ts";
 import { filePath } from "./file_path.ts";
 import type { Flags } from "./flags/parse_flags.ts";
 
-/** A model's files and what its header says. */
+/** A model's files and header. */
 export interface ModelFile extends GgufModel {
   /** The path as it was given. */
   path: string;
@@ -16,7 +16,7 @@ export interface ModelFile extends GgufModel {
  * Reads a model's header.
  *
  * @param path The file, or any shard.
- * @throws {GgufError} If there is no such file or it is no model.
+ * @throws {GgufError} If there is no such file or it is not a model.
  */
 export async function readModelFile(path: string): Promise<ModelFile> {
   return { path, ...await readModel(path) };
@@ -25,7 +25,7 @@ export async function readModelFile(path: string): Promise<ModelFile> {
 /**
  * The model to use: what `-m` says, or the demo model.
  *
- * @param flags The command line.
+ * @param flags Read for `-m`.
  */
 export function modelPath(flags: Flags): string {
   const given = flags.text("model");
@@ -46,9 +46,9 @@ export function demoModel(): string | undefined {
 }
 
 /**
- * Context size that a command line asks for.
+ * The context size that the command line asks for.
  *
- * @param flags The command line.
+ * @param flags Read for `-c`.
  * @param nCtxTrain The model's own, 0 if it does not say.
  */
 export function contextSize(flags: Flags, nCtxTrain: number): number {
@@ -57,13 +57,13 @@ export function contextSize(flags: Flags, nCtxTrain: number): number {
 }
 
 /**
- * What a plan costs on a model in the context that a command line asks for.
+ * What a plan costs on a model in the context that the command line asks for.
  *
  * @param model The model.
  * @param plan The plan.
- * @param flags The command line.
+ * @param flags Read for cache types, batch sizes and slots.
  * @param nCtx Context size. Default: what the command line says.
- * @throws {RangeError} If there can be no such context.
+ * @throws {RangeError} If no such context can exist.
  */
 export function costOf(
   model: ModelFile,

@@ -11,23 +11,23 @@ import type { Flags } from "./flags/parse_flags.ts";
 import { alignLines, planLines } from "./terminal/plan_text.ts";
 import { type Shell, styles } from "./terminal/shell.ts";
 
-/** A loaded model and what its header says. */
+/** A loaded model and its header. */
 export interface LoadedModel<Checked = unknown> extends AsyncDisposable {
   /** The model. */
   model: Model;
   /** Its files. */
   file: ModelFile;
-  /** What was asked of the GPU. */
+  /** The GPU options that were asked for. */
   gpu: GpuOptions;
-  /** What the command line says of its contexts, but for their size and plan. */
+  /** The command line's options for its contexts, except size and plan. */
   options: ContextOptions;
   /** What the check against the header found. */
   checked: Checked;
-  /** Milliseconds that loading took. */
+  /** How long loading took, in milliseconds. */
   loadMs: number;
 }
 
-/** A context on a model, as the command line asks for. */
+/** A context on a model, as the command line asks for it. */
 export interface Session {
   /** The context. */
   context: Context;
@@ -58,9 +58,9 @@ export function planFor(
 }
 
 /**
- * A plan on a model, if it and a context fit the model, as its header tells it.
+ * A plan on a model, if the plan and a context fit the model according to its header.
  *
- * @param flags The command line.
+ * @param flags Read for what decides the size of the context.
  * @param where What messages begin with.
  * @param spec The plan.
  * @param file The model.
@@ -78,10 +78,10 @@ export function fittingPlan(
 }
 
 /**
- * Loads the model that the command line names, after all that the command line says has been checked.
+ * Loads the model that the command line names, once everything else on the command line has been checked.
  *
- * @param flags The command line.
- * @param shell Where to tell what happens.
+ * @param flags Read for the model, the GPU, logging and adapters.
+ * @param shell Where to report progress.
  * @param check Checks against the header, and resolves plans by it; what it throws ends the loading.
  */
 export async function openModel<Checked>(
@@ -130,7 +130,7 @@ export async function openModel<Checked>(
 /**
  * Makes a context on a loaded model.
  *
- * @param flags The command line.
+ * @param flags Read for the options of the context.
  * @param loaded The model.
  * @param plan The plan.
  */
@@ -150,9 +150,9 @@ export async function openContext(
 }
 
 /**
- * What a command line says of a context, but for the plan.
+ * The command line's options for a context, except the plan.
  *
- * @param flags The command line.
+ * @param flags Read for sizes, cache types, adapters, drafting and the chat template.
  * @param nCtxTrain The model's own context size.
  */
 export async function contextOptions(flags: Flags, nCtxTrain: number): Promise<ContextOptions> {
@@ -249,14 +249,14 @@ function controlVectors(
 
 function checkFile(path: string): void {
   try {
-    if (!Deno.statSync(path).isFile) throw new Failure(`cannot open ${path}: it is no file`);
+    if (!Deno.statSync(path).isFile) throw new Failure(`cannot open ${path}: it is not a file`);
   } catch (error) {
     throw error instanceof Failure ? error : fileError("open", path, error);
   }
 }
 
 /**
- * How far loading is, on a terminal and where it takes long. (The progress bar of `@std/cli` is not stable there yet, counts
+ * Shows how far loading is, in a terminal and if it takes long. (The progress bar of `@std/cli` is not stable yet, counts
  * bytes, and leaves its line behind.)
  */
 function progressLine(shell: Shell): { show(fraction: number): void; clear(): void } {
@@ -279,11 +279,11 @@ function progressLine(shell: Shell): { show(fraction: number): void; clear(): vo
 }
 
 /**
- * Says on standard error what was loaded and what the plan costs.
+ * Reports on standard error what was loaded and what the plan costs.
  *
  * @param loaded The model.
  * @param session The context.
- * @param shell Where to write; only warnings are written where it is to be quiet.
+ * @param shell Where to write; if it is quiet, only warnings are written.
  */
 export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): void {
   const { info } = session.context;
@@ -296,12 +296,12 @@ export function bootLog(loaded: LoadedModel, session: Session, shell: Shell): vo
 }
 
 /**
- * Says on standard error which model and which plan it is.
+ * Reports on standard error which model and which plan run.
  *
  * @param loaded The model.
  * @param plan The plan.
  * @param cost What it costs.
- * @param shell Where to write; only warnings are written where it is to be quiet.
+ * @param shell Where to write; if it is quiet, only warnings are written.
  * @param more Further lines.
  */
 export function planLog(
@@ -321,7 +321,7 @@ export function planLog(
   for (const text of plan.advisories) shell.warn(text);
 }
 
-/** The cost with the bytes that were in fact allocated. */
+/** The cost, with the bytes that were actually allocated. */
 function allocated({ cost, context: { info } }: Session): PlanCost {
   const { kvBytes, recurrentBytes, nCtx } = info;
   return { ...cost, nCtx, plan: { ...cost.plan, kvBytes, recurrentBytes } };

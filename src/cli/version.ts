@@ -11,7 +11,7 @@ export const DIST: URL = new URL("../../wasm/dist/", import.meta.url);
 export const BUILD_COMMAND = "deno task build";
 
 /**
- * Reads what is known of the built WASM.
+ * Reads the facts about the built WASM.
  *
  * @returns The facts; undefined where it is not built.
  */
@@ -19,7 +19,7 @@ export async function readBuild(): Promise<Awaited<ReturnType<typeof readBuildJs
   return await readBuildJson(DIST).catch(() => undefined);
 }
 
-/** Package, build and Deno in one line. */
+/** Package, build and Deno versions in one line. */
 export async function versionLine(): Promise<string> {
   const build = await readBuild();
   const wasm = build === undefined

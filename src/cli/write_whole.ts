@@ -8,11 +8,11 @@ export interface WriteWholeOptions {
 
 /**
  * Writes a file whole or not at all: the new file is written beside the old one and takes its place when it is on the
- * disk. What fails, as on a full disk, leaves the old file and nothing else. What is not a regular file (a device, a pipe)
- * is written to as it stands.
+ * disk. A failure, as on a full disk, leaves only the old file. What is not a regular file (a device, a pipe)
+ * is written to directly.
  *
- * @param path The file; where it is a link, the file that the link leads to.
- * @param data What it is to hold.
+ * @param path The file; if it is a link, the file that the link leads to is written.
+ * @param data Its new content.
  * @param options A signal.
  * @throws {Failure} If it cannot be written.
  */
@@ -37,7 +37,7 @@ export async function writeWhole(
         signal?.throwIfAborted();
         at += await file.write(bytes.subarray(at, at + CHUNK));
       }
-      await file.sync(); // a disk may tell only now that it is full
+      await file.sync(); // a disk may report only now that it is full
     }
     await Deno.rename(beside, target);
   } catch (error) {
@@ -47,5 +47,5 @@ export async function writeWhole(
   }
 }
 
-/** Bytes between two looks at the signal. */
+/** Bytes written between two checks of the signal. */
 const CHUNK = 1 << 22;

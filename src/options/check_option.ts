@@ -1,7 +1,7 @@
 import type { Option, Scope } from "./option.ts";
 import { optionsOf } from "./table.ts";
 
-/** Checks a whole number of an options object. */
+/** Checks a whole number in an options object. */
 export function wholeNumber(name: string, value: number, min: number, max = 2 ** 31 - 1): number {
   if (typeof value !== "number") {
     throw new TypeError(`${name} must be a number, not ${typeof value}`);
@@ -12,7 +12,7 @@ export function wholeNumber(name: string, value: number, min: number, max = 2 **
   return value;
 }
 
-/** Checks a number of an options object. */
+/** Checks a number in an options object. */
 export function finiteNumber(name: string, value: number, min: number, max: number): number {
   if (typeof value !== "number") {
     throw new TypeError(`${name} must be a number, not ${typeof value}`);
@@ -23,7 +23,7 @@ export function finiteNumber(name: string, value: number, min: number, max: numb
   return value;
 }
 
-/** Checks a word of an options object. */
+/** Checks a word in an options object. */
 export function oneOf<T extends string>(name: string, value: T, of: readonly T[]): T {
   if (!of.includes(value)) {
     throw new RangeError(`${name} must be one of ${of.join(", ")}, not ${JSON.stringify(value)}`);
@@ -32,7 +32,7 @@ export function oneOf<T extends string>(name: string, value: T, of: readonly T[]
 }
 
 /**
- * Checks those options of an object that the table describes in full.
+ * Checks the options of an object that the table describes in full.
  *
  * @param scope Whose options they are.
  * @param options The options.

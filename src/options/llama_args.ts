@@ -3,7 +3,7 @@ import type { Option } from "./option.ts";
 /**
  * llama-server's arguments for one option.
  *
- * @param option The option; one that llama.cpp is not given has none.
+ * @param option The option; one that is not passed to llama.cpp has none.
  * @param value Its value.
  */
 export function llamaArgs({ llama }: Option, value: unknown): string[] {

@@ -3,10 +3,10 @@ import type { Scope } from "./option.ts";
 import { type NameOf, optionsOf } from "./table.ts";
 
 /**
- * Names of an options object, complete by its type.
+ * The names of an options object's options; its type guarantees that none is missing.
  *
- * @param scopes Whose options they are: those of the table are named there.
- * @param more Each other name with anything as its value.
+ * @param scopes Whose options they are: those in the table are listed there.
+ * @param more Every other name, with 1 as its value.
  */
 export function namesOf<T extends object, S extends Scope>(
   scopes: readonly ([NameOf<S>] extends [keyof T] ? S : never)[],
@@ -40,11 +40,11 @@ const ALIASES: Record<string, string> = {
 };
 
 /**
- * Refuses an option that does not exist, which would else be left out in silence.
+ * Refuses an option that does not exist, which would otherwise be ignored silently.
  *
  * @param of Whose options they are.
  * @param options The options.
- * @param known Names of those that exist.
+ * @param known The names of those that exist.
  * @throws {TypeError} If there is another one.
  */
 export function knownNames(of: string, options: object, known: readonly string[]): void {
@@ -61,7 +61,7 @@ export function knownNames(of: string, options: object, known: readonly string[]
   }
 }
 
-/** The known name that is most like another, if one is. */
+/** The known name most similar to another, if one is similar at all. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
   const alias = ALIASES[plain(name)];

@@ -1,4 +1,4 @@
-/** What the program can be asked to do. */
+/** The program's commands. */
 export const COMMANDS = [
   "run",
   "chat",
@@ -43,54 +43,54 @@ export interface Option {
   readonly names: readonly string[];
   /** Names that switch it off. */
   readonly off?: readonly string[];
-  /** What the value is; a switch has none on the command line. */
+  /** The kind of value; a switch has none on the command line. */
   readonly kind: "switch" | "text" | "integer" | "number";
   /** Stands for the value in the help. */
   readonly value?: string;
   /** Least value of a number. */
   readonly min?: number;
-  /** Least value in the library, where the command line has numbers that are words, such as -1 for all. */
+  /** Least value in the library, if the command line has numbers with a special meaning, such as -1 for all. */
   readonly least?: number;
   /** Greatest value of a number. */
   readonly max?: number;
-  /** The only values there are. */
+  /** The only values allowed. */
   readonly choices?: readonly string[];
   /** What a text must look like. */
   readonly form?: RegExp;
-  /** The words that a text is made of, and what stands between them. */
+  /** The words that a text is made of, and their separator. */
   readonly parts?: readonly [separator: string, words: readonly string[]];
   /** Other words for values. */
   readonly words?: Readonly<Record<string, string>>;
-  /** How many values it takes, where it is more than one; they are handed on with a space between. */
+  /** How many values it takes, if more than one; they are passed on separated by a space. */
   readonly takes?: number;
-  /** Asks for what there is not here; told in a note, and without effect. */
+  /** Asks for something that does not exist here: reported in a note, and without effect. */
   readonly inert?: boolean;
-  /** Value where the flag stands alone; such a flag takes the next argument only if it is a value that it can have. */
+  /** Value if the flag stands alone; such a flag takes the next argument only if that is one of its values. */
   readonly bare?: string;
-  /** May be given several times, all of which count. */
+  /** May be given several times; all of them count. */
   readonly repeats?: boolean;
   /** The environment variables that give a default, the first that is set. */
   readonly env?: string | readonly string[];
-  /** Separates the values of the variable, where the flag may be given several times. */
+  /** Separates the values in the variable, if the flag may be given several times. */
   readonly envSeparator?: string;
   /** The commands that know it. */
   readonly commands: readonly CommandName[];
-  /** Heading in the help. */
+  /** Its heading in the help. */
   readonly group: Group;
   /** One sentence for the help; "" for a flag that is accepted and does nothing. */
   readonly help: string;
-  /** What holds where it is not given. */
+  /** The value if it is not given. */
   readonly default?: string | number;
-  /** Options objects of the library that have it. */
+  /** The library's options objects that have it. */
   readonly of?: readonly Scope[];
-  /** In the library its value is of another form, and is checked where it is used. */
+  /** In the library its value has another form, and is checked where it is used. */
   readonly own?: boolean;
-  /** What one on the command line is in the library, such as the bytes of a MiB. */
+  /** What 1 on the command line is in the library, such as the bytes in a MiB. */
   readonly unit?: number;
-  /** llama-server's own flag that hands it to llama.cpp; of a switch, the one that switches it off as well. */
+  /** llama-server's own flag that passes it to llama.cpp; for a switch, also the one that switches it off. */
   readonly llama?: string | readonly [on: string, off: string];
-  /** It concerns the model, and is handed over when that is loaded. */
+  /** It concerns the model, and is passed on when that is loaded. */
   readonly atLoad?: boolean;
-  /** Field of llama-server's requests. */
+  /** The field in llama-server's requests. */
   readonly field?: string;
 }

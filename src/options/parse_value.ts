@@ -1,6 +1,6 @@
 import type { Option } from "./option.ts";
 
-/** Words for a switch in a variable of the environment, as llama.cpp reads them. */
+/** Words for a switch in an environment variable, as llama.cpp reads them. */
 const SWITCH: Readonly<Record<string, boolean>> = {
   "1": true,
   "true": true,
@@ -20,10 +20,10 @@ export const listed = (words: readonly string[]): string =>
  * The value that a text stands for.
  *
  * @param option The option.
- * @param written The flag or the variable that gave it, for messages.
+ * @param written The flag or variable that gave it, for messages.
  * @param text The text.
  * @returns A number in the library's unit, a boolean for a switch, else text.
- * @throws {TypeError} If it is none of the option's values.
+ * @throws {TypeError} If it is not one of the option's values.
  */
 export function parseValue(
   option: Option,
@@ -82,18 +82,18 @@ export function parseValue(
 }
 
 /**
- * What the environment says of an option.
+ * An option's value in the environment.
  *
  * @param option The option.
  * @param env Looks up a variable.
- * @returns The variable's name and its value; undefined where none is set.
+ * @returns The variable's name and value; undefined if none is set.
  */
 export function variableOf(
   { env: names = [], off }: Option,
   env: (name: string) => string | undefined,
 ): { name: string; text: string } | undefined {
   for (const name of [names].flat()) {
-    // llama.cpp reads, of a switch that can be off, a second variable, which switches it off whatever its value.
+    // For a switch that can be off, llama.cpp reads a second variable, which switches it off whatever its value.
     const no = name.replace("LLAMA_ARG_", "LLAMA_ARG_NO_");
     if (off !== undefined && no !== name && env(no) !== undefined) return { name: no, text: "off" };
     const text = env(name);
@@ -102,7 +102,7 @@ export function variableOf(
   return undefined;
 }
 
-/** The texts that can follow a flag which may stand alone. */
+/** The texts that can follow a flag that may stand alone. */
 export function textsOf({ choices = [], words = {} }: Option): string[] {
   return [...choices, ...Object.keys(words)];
 }

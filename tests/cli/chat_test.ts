@@ -17,7 +17,7 @@ Deno.test("chat changes the plan and goes on with the conversation", async () =>
   assertEquals(code, 0);
   assertStringIncludes(err, "n_layer_eff = 50\n");
   assert(/messages +=+ 4\n/.test(err), err);
-  assertStringIncludes(err, "the conversation begins anew");
+  assertStringIncludes(err, "the conversation starts over");
   assert(/messages +=+ 1\n/.test(err), err);
 });
 

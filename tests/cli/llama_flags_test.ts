@@ -82,7 +82,7 @@ Deno.test("control vectors steer the layers that they are given for", async () =
   }
 });
 
-Deno.test("what means nothing here is told in one line, and does no harm", async () => {
+Deno.test("flags without a meaning here are reported in one line, and do no harm", async () => {
   const { code, out, err } = await program([
     ...[...STORY, "--temp", "0", "--mlock", "-ts", "1,1", "-mg", "0", "--numa", "distribute"],
     ...["--cpu-moe", "--no-warmup"],

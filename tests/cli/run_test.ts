@@ -216,9 +216,8 @@ Deno.test("run takes quantised caches and small batches", async () => {
   assertEquals(q8.n_ctx, 512);
 });
 
-Deno.test("run names --chat where a raw prompt goes past the chat template", async () => {
-  const note =
-    "note: the model has a chat template, which a raw prompt goes past; --chat uses it\n";
+Deno.test("run names --chat where a raw prompt bypasses the chat template", async () => {
+  const note = "note: the model has a chat template, which a raw prompt bypasses; --chat uses it\n";
   const args = ["-m", MODEL, "-n", "1", "--temp", "0"];
   const noted = async (more: string[]) => (await program([...args, ...more])).err.includes(note);
   assertEquals(await noted(["-p", "Hello"]), true);

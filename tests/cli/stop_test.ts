@@ -79,7 +79,7 @@ Deno.test("SIGTERM ends the program with 143", async () => {
   assertEquals(idle.code, 130);
 });
 
-Deno.test("a reader that has enough is no error", async () => {
+Deno.test("a reader that has had enough is not an error", async () => {
   const child = start([...endless, "--quiet"]);
   const output = child.stdout.getReader();
   await readUntil(output, /./);

@@ -31,7 +31,7 @@ Deno.test("a wrong plan ends every command alike", async () => {
   }
 });
 
-Deno.test("a file that is no model ends with 1 in one line", async () => {
+Deno.test("a file that is not a model ends with 1 in one line", async () => {
   assertStringIncludes(await fails(1, "-m", "missing.gguf"), "missing.gguf");
   const folder = await Deno.makeTempDir();
   try {

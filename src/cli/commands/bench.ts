@@ -48,7 +48,7 @@ export interface Ratio {
   ratio: number;
   /** Its standard deviation, from that of both speeds. */
   stddev: number;
-  /** The spread hides what the ratio says. */
+  /** The spread is too large for the ratio to mean anything. */
   doubtful: boolean;
 }
 
@@ -64,7 +64,7 @@ export function ratioOf(samples: readonly number[], base: readonly number[]): Ra
   const stddev = samples === base
     ? 0
     : ratio * Math.hypot(own.stddev / own.mean, plain.stddev / plain.mean);
-  // It should be less than the change that the ratio tells of, and than a quarter of the ratio itself.
+  // It should be less than the change that the ratio reports, and less than a quarter of the ratio itself.
   const doubtful = !(stddev <= Math.max(Math.abs(1 - ratio), 0.02) && stddev <= ratio / 4);
   return { ratio, stddev, doubtful };
 }
@@ -72,7 +72,7 @@ export function ratioOf(samples: readonly number[], base: readonly number[]): Ra
 /**
  * The command `bench`.
  *
- * @param flags The command line.
+ * @param flags The model, the plans, and what to measure: `-p`, `-n`, `-r`.
  * @param shell Where to write.
  */
 export async function bench(flags: Flags, shell: Shell): Promise<number> {
@@ -116,7 +116,7 @@ export async function bench(flags: Flags, shell: Shell): Promise<number> {
     await measure(context, { kind: "tg", n: 4 }, shell.signal); // the first is slower
     for (const test of tests) rows.push({ ...test, plan: context.info.plan, samples: [] });
   }
-  // In turn, so that what else the machine does meets all plans alike.
+  // In turn, so that other load on the machine affects all plans alike.
   for (let i = 0; i < repetitions; i++) {
     for (const [t, test] of tests.entries()) {
       for (const [c, context] of contexts.entries()) {
@@ -160,7 +160,7 @@ function numbers(flags: Flags, id: FlagId, otherwise: string, least: number): nu
 /** Tokens per second of one test. */
 async function measure(context: Context, { kind, n }: Test, signal: AbortSignal): Promise<number> {
   const { nVocab, bos } = context.model.info;
-  // Any tokens will do: what they are changes nothing in the work.
+  // Any tokens will do: the work does not depend on which they are.
   const prompt = kind === "tg"
     ? [bos ?? 0]
     : Array.from({ length: n }, (_, i) => i === 0 && bos !== null ? bos : (i * 7919 + 13) % nVocab);
@@ -251,6 +251,6 @@ function table(
     style.bold(line(head)) + rule + cells.map(line).join("") +
     (isDoubtful
       ? "\n?: the speeds spread too far for this ratio to say anything; more repetitions (-r N) or a machine " +
-        "that does nothing else may help\n"
+        "that is otherwise idle may help\n"
       : "");
 }

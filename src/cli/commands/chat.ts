@@ -32,7 +32,7 @@ Ctrl-C stops an answer.
 /**
  * The command `chat`.
  *
- * @param flags The command line.
+ * @param flags The model, its plan, sampling, the system message and a first message.
  * @param shell Where to write.
  */
 export async function chat(flags: Flags, shell: Shell): Promise<number> {
@@ -113,16 +113,16 @@ class Chat {
     }
   }
 
-  /** A mistake in a terminal is told, and the conversation goes on; what is read from a file ends there. */
+  /** A mistake made in a terminal is reported and the conversation goes on; input from a file ends at it. */
   #tell(error: unknown, isTerminal: boolean): void {
     const isGone = this.shell.signal.aborted || this.session.context.disposed;
     const { code, message } = describeError(error);
     if (!isTerminal || isGone || message === "") throw error;
     this.shell.err(`${styles(this.shell.colour).red("error:")} ${message}\n`);
-    if (code === 1 && this.#messages.length > 1) this.shell.err("/reset begins anew\n");
+    if (code === 1 && this.#messages.length > 1) this.shell.err("/reset starts over\n");
   }
 
-  /** Answers a message; Ctrl-C ends the answer, and what was said of it stays. */
+  /** Answers a message; Ctrl-C ends the answer, and the part of it already given stays. */
   async #answer(content: string): Promise<void> {
     const stop = new AbortController();
     this.shell.onInterrupt = () => {
@@ -160,7 +160,7 @@ class Chat {
       : [{ role: "system", content: this.system }, ...this.#messages];
   }
 
-  /** Does what a line with a slash says; true to leave. */
+  /** Runs a line that begins with a slash; true to leave. */
   async #command(line: string): Promise<boolean> {
     const [, name = "", rest = ""] = /^(\/\S*)\s*(.*)$/s.exec(line) ?? [];
     const { shell } = this;
@@ -174,7 +174,7 @@ class Chat {
         return true;
       case "/reset":
         this.#messages.length = 0;
-        shell.err("the conversation begins anew\n");
+        shell.err("the conversation starts over\n");
         return false;
       case "/system":
         this.system = rest === "" ? undefined : rest;
@@ -199,7 +199,7 @@ class Chat {
     }
   }
 
-  /** A context with the new plan on the same weights; the old one is freed only when the new one stands. */
+  /** Makes a context with the new plan on the same weights; the old one is freed only once the new one exists. */
   async #changePlan(spec: string): Promise<void> {
     const plan = planFor("/plan", await planInput("/plan", spec), this.loaded.file);
     const next = await openContext(this.flags, this.loaded, plan);

@@ -14,7 +14,7 @@ import { BUILD_COMMAND, DIST, readBuild, VERSION } from "../version.ts";
 
 const HEADER = [0, 97, 115, 109, 1, 0, 0, 0];
 
-/** The smallest modules that use a feature each. */
+/** The smallest modules that use one feature each. */
 const PROBES: readonly { name: string; bytes: readonly number[] }[] = [
   { name: "memory64", bytes: [5, 3, 1, 4, 1] },
   { name: "threads", bytes: [5, 4, 1, 3, 1, 1] },
@@ -105,7 +105,7 @@ export function cacheFolder(
 /**
  * The command `doctor`.
  *
- * @param flags The command line.
+ * @param flags `--json`, or nothing.
  * @param shell Where to write.
  */
 export async function doctor(flags: Flags, shell: Shell): Promise<number> {

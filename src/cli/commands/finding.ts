@@ -4,9 +4,9 @@ export interface Finding {
   name: string;
   /** What was found, in words. */
   value: string;
-  /** Well or not; absent where it is only information. */
+  /** Whether it is all right; absent where it is only information. */
   ok?: boolean;
-  /** Nothing works without it. */
+  /** Whether nothing works without it. */
   needed?: boolean;
   /** What helps. */
   fix?: string;

@@ -10,16 +10,16 @@ import type { AdapterState } from "./gpu_files.ts";
 
 const PREFERENCES = [undefined, "low-power", "high-performance"] as const;
 
-/** How long an answer of a driver is awaited, in milliseconds. */
+/** How long to wait for an answer from the driver, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
 /** One adapter. */
 export interface AdapterReport {
-  /** Power preferences that give it; "default" is the system's own choice. */
+  /** Power preferences that lead to it; "default" is the system's own choice. */
   preferences: string[];
   /** What it is, and its limits. */
   info: GpuInfo;
-  /** Everything that it says it can do. */
+  /** The features that it offers. */
   features: string[];
 }
 
@@ -39,7 +39,7 @@ export interface DeviceReport {
 
 /** What WebGPU offers. */
 export interface GpuReport {
-  /** In a word. */
+  /** The verdict, in a word. */
   state: AdapterState;
   /** The adapters, the system's own choice first. */
   adapters: AdapterReport[];
@@ -176,7 +176,7 @@ export async function checkCompute(
   return wrong < 0 ? "" : `value ${wrong} of ${N} is ${got[wrong]}, right is ${expected[wrong]}`;
 }
 
-/** What a promise gives, or undefined if it takes longer. */
+/** A promise's value, or undefined if it takes too long. */
 async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<undefined>((resolve) => timer = setTimeout(resolve, ms, undefined));

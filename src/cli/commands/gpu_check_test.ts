@@ -32,7 +32,7 @@ Deno.test("lookAtGpu() finds an adapter, and its device computes rightly", async
   assertEquals(report.state, info.software ? "software" : "usable");
   assertEquals(report.why === "", report.state === "usable");
   const text = textOf(report);
-  for (const part of [info.description, "shader-f16 yes", "packed 4x8", "gave what it should"]) {
+  for (const part of [info.description, "shader-f16 yes", "packed 4x8", "gave the right result"]) {
     assertStringIncludes(text, part);
   }
   if (info.software) assertStringIncludes(text, "--gpu required computes here");

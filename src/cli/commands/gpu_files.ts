@@ -1,5 +1,5 @@
 /**
- * What a Linux system has of a graphics driver: files, devices and variables, and what they lack for WebGPU.
+ * The parts of a graphics driver that a Linux system has: files, devices and variables, and what they lack for WebGPU.
  *
  * @module
  */
@@ -11,15 +11,15 @@ export type Seen<T> = T | null | undefined;
 export interface FileView {
   /** Names in a folder. */
   list(folder: string): Seen<string[]>;
-  /** A file's bytes, each a character. */
+  /** A file's bytes, one character each. */
   read(path: string): Seen<string>;
-  /** What stands at a path, and its permission bits. */
+  /** What is at a path, and its permission bits. */
   stat(path: string): Seen<{ isFolder: boolean; mode: number }>;
   /** Whether a device may be opened. */
   opens(path: string): Seen<boolean>;
 }
 
-/** Looks up a variable of the environment. */
+/** Looks up an environment variable. */
 export type EnvView = (name: string) => Seen<string>;
 
 /** A file that names a Vulkan driver. */
@@ -34,7 +34,7 @@ export interface DriverFile {
   wrong?: string;
 }
 
-/** What was found of a graphics driver. */
+/** The parts of a graphics driver that were found. */
 export interface DriverFacts {
   /** Where the Vulkan loader is. */
   loader: Seen<string>;
@@ -209,7 +209,7 @@ function driverFile(
   try {
     file = JSON.parse(text);
   } catch {
-    return wrong("is no JSON");
+    return wrong("is not JSON");
   }
   const library = file?.ICD?.library_path;
   if (typeof library !== "string" || library === "") return wrong("has no ICD.library_path");
@@ -223,7 +223,7 @@ function driverFile(
 }
 
 function devices(files: FileView): DriverFacts["devices"] {
-  // A folder that is not there is told apart from one that may not be looked at only by asking for both.
+  // Only by asking for both can a folder that does not exist be told from one that may not be looked at.
   const dev = files.list("/dev");
   const nvidia = dev === undefined
     ? nvidiaByName(files)
@@ -259,13 +259,13 @@ function runtimeDir(files: FileView, path: Seen<string>): Seen<string> {
   const stat = files.stat(path);
   if (stat === undefined) return undefined;
   if (stat === null) return `is ${path}, which is not there`;
-  if (!stat.isFolder) return `is ${path}, which is no folder`;
+  if (!stat.isFolder) return `is ${path}, which is not a folder`;
   const mode = stat.mode & 0o777;
   return mode === 0o700 ? "" : `is ${path}, whose mode is ${mode.toString(8)} and not 700`;
 }
 
 /**
- * What keeps WebGPU from the GPU, in the order in which to mend it.
+ * What keeps WebGPU from the GPU, in the order in which to fix it.
  *
  * @param facts What was found.
  * @param state What WebGPU offers as it is.
@@ -304,7 +304,7 @@ export function diagnose(facts: DriverFacts, state: AdapterState): Problem[] {
     const where = facts.driversFrom === undefined ? "" : `${facts.driversFrom} names `;
     add(
       where === "" ? `${path} ${wrong}` : `${where}${path}, which ${wrong}`,
-      where === "" ? "mend or remove the file" : `correct ${facts.driversFrom}, or unset it`,
+      where === "" ? "repair or remove the file" : `correct ${facts.driversFrom}, or unset it`,
     );
   }
   const broken = facts.drivers.filter(({ library, found }) => library !== "" && found === null);
@@ -331,8 +331,8 @@ export function diagnose(facts: DriverFacts, state: AdapterState): Problem[] {
   } else if (state === "none" && problems.length === 0) {
     add(
       "all parts of a driver are here, and yet there is no adapter",
-      "VK_LOADER_DEBUG=error,driver shows what becomes of each driver; often the libraries are not " +
-        "of the kernel driver's version",
+      "VK_LOADER_DEBUG=error,driver shows what happens to each driver; often the libraries are not " +
+        "of the same version as the kernel driver",
     );
   }
   return problems;
@@ -349,10 +349,10 @@ function nvidiaProblems(facts: DriverFacts, add: Add): void {
   const files = facts.drivers.filter(({ library }) => isNvidia(library));
   if (devices?.length === 0 && found.length > 0) {
     return add(
-      "NVIDIA's driver libraries are here, and no device of NVIDIA's is",
+      "NVIDIA's driver libraries are here, but no NVIDIA device is",
       container
         ? "start the container with --gpus all"
-        : "load the driver's kernel module (nvidia-modprobe), or look with nvidia-smi for why it does not load",
+        : "load the driver's kernel module (nvidia-modprobe); nvidia-smi shows why it does not load",
     );
   }
   if (!devices || devices.length === 0 || unseen) return;
@@ -410,14 +410,14 @@ function renderProblems(facts: DriverFacts, add: Add): void {
   );
   if (!hasDriver && facts.devices.nvidia?.length === 0) {
     add(
-      "there is a render node, and no Vulkan driver that could use it",
+      "there is a render node, but no Vulkan driver that could use it",
       "apt-get install mesa-vulkan-drivers (Fedora: dnf install mesa-vulkan-drivers)",
     );
   }
 }
 
 /**
- * The file system of this machine.
+ * This machine's file system.
  *
  * @param root A folder that stands for `/`.
  */

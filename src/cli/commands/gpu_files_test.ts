@@ -75,7 +75,7 @@ Deno.test("lookAtDrivers() finds loader, drivers and their libraries", async () 
       library: "../libs/liba.so",
       found: "/etc/vulkan/icd.d/../libs/liba.so",
     },
-    { path: `${ICD}/broken.json`, library: "", found: null, wrong: "is no JSON" },
+    { path: `${ICD}/broken.json`, library: "", found: null, wrong: "is not JSON" },
     { path: `${ICD}/empty.json`, library: "", found: null, wrong: "has no ICD.library_path" },
     { path: `${ICD}/gone.json`, library: "libgone.so", found: null },
     {
@@ -211,7 +211,7 @@ Deno.test("diagnose() of a driver file for NVIDIA's GLX library without X names 
 Deno.test("diagnose() of NVIDIA's libraries without a device asks for the device", async () => {
   const files = { ...LOADER, [`${LIB}/libEGL_nvidia.so.0`]: "", "/.dockerenv": "" };
   const [first] = await problems("none", files);
-  assertStringIncludes(first!.what, "no device of NVIDIA's");
+  assertStringIncludes(first!.what, "no NVIDIA device");
   assertStringIncludes(first!.fix, "--gpus all");
 });
 

@@ -4,7 +4,7 @@ import type { DriverFacts, DriverFile, Problem, Seen } from "./gpu_files.ts";
 import { formatBytes } from "../terminal/plan_text.ts";
 
 /**
- * What WebGPU offers, in lines of `doctor`.
+ * What WebGPU offers, as lines for `doctor`.
  *
  * @param gpu What was found.
  */
@@ -62,7 +62,7 @@ export function gpuFindings(gpu: GpuReport): Finding[] {
     {
       name: "GPU check",
       value: device.computeError === ""
-        ? "a computation gave what it should"
+        ? "a computation gave the right result"
         : `a computation went wrong: ${device.computeError}`,
       ok: device.computeError === "",
     },
@@ -81,7 +81,7 @@ function adapterText({ preferences, info }: AdapterReport, isOneOfSeveral: boole
 const hex = (n: number) => n.toString(16).padStart(4, "0");
 
 /**
- * What there is of a graphics driver, in lines of `doctor`.
+ * The parts of a graphics driver that exist, as lines for `doctor`.
  *
  * @param facts What was found.
  */
@@ -147,10 +147,10 @@ function seenText(
 }
 
 /**
- * All that was found, for `--json`; null is what is not there, and what could not be looked at is left out.
+ * Everything that was found, for `--json`: null stands for what does not exist; what could not be looked at is left out.
  *
  * @param gpu What WebGPU offers.
- * @param drivers What there is of a driver; null where that is not looked at.
+ * @param drivers The parts of a driver that exist; null where nobody looked.
  * @param problems What is missing.
  */
 export function gpuReport(

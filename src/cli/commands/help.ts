@@ -18,25 +18,25 @@ const ABOUT: Record<CommandName, About> = {
     line: "continue a prompt (the default command)",
     usage: "[-m FILE] [-p TEXT] [--repeat-layers SPEC] [-n N]",
     text:
-      `Continues a prompt and writes the text to standard output as it comes; what else there is to say goes to standard error. The prompt itself is not repeated. It reaches the model as it is, also where the model has a chat template: --chat, -sys or -st send it as a chat message by that template. Without -m it is the demo model. Without -p or -f the prompt is what a pipe or a file gives on standard input, and else one for trying out (then at most 128 tokens). In a plan x3 means three further passes, which are shown as x4 in all.`,
+      `Continues a prompt and writes the text to standard output as it comes; everything else goes to standard error. The prompt itself is not repeated. It reaches the model unchanged, even where the model has a chat template: --chat, -sys or -st send it as a chat message through that template. Without -m the demo model is used. Without -p or -f the prompt is read from a pipe or a file on standard input, or else is a short one for trying things out (with at most 128 tokens generated). In a plan, x3 means three further passes, shown as x4 in all.`,
   },
   chat: {
     line: "talk with a model",
     usage: "[-m FILE] [-sys TEXT] [--repeat-layers SPEC]",
     text:
-      `A conversation by the model's chat template. In a terminal lines can be edited and called back with the up and down keys; otherwise each line of standard input is one message. Ctrl-C stops an answer. Lines that begin with a slash are commands: /help shows them. A wrong command is told in a terminal, and the conversation goes on; in piped input it ends the program with 2. /plan changes the layer plan and goes on with the conversation.`,
+      `A conversation through the model's chat template. In a terminal, lines can be edited and recalled with the up and down keys; otherwise each line of standard input is one message. Ctrl-C stops an answer. Lines that begin with a slash are commands: /help shows them. In a terminal a wrong command is reported and the conversation goes on; in piped input it ends the program with exit code 2. /plan changes the layer plan and keeps the conversation.`,
   },
   serve: {
     line: "answer HTTP requests as llama-server does, each with the plan it names",
     usage: "[-m FILE] [--port N] [--repeat-layers SPEC] [--alias NAME=SPEC]...",
     text:
-      `Listens at once and loads the model meanwhile: /health is 503 until it is there. A request chooses its plan by "model" (an alias, or as in "demo@26,34") or by "repeat_layers". SIGTERM and Ctrl-C let running requests end, for --drain-timeout at most; a second one ends at once. Sampling flags give defaults that requests may change.`,
+      `Listens at once and loads the model meanwhile: /health answers 503 until it is loaded. A request chooses its plan by "model" (an alias, or as in "demo@26,34") or by "repeat_layers". SIGTERM and Ctrl-C let running requests finish, for at most --drain-timeout; a second one ends the program at once. Sampling flags set defaults that requests may change.`,
   },
   plan: {
     line: "show, check, convert and cost a layer plan, without running a model",
     usage: "[-m FILE | --n-layer N] [--repeat-layers SPEC | --from FILE]",
     text:
-      `Shows which layers run, where the path jumps, and what it costs. Of a model only the header is read; without -m or --n-layer it is the demo model's. In a plan x3 means three further passes, which are shown as x4 in all. --to writes the plan as a mergekit recipe, a rys_relayer object, a plain list of layers, or in the grammar of --repeat-layers; --from reads any of these.`,
+      `Shows which layers run, where the path jumps, and what it costs. Only the header of a model is read; without -m or --n-layer it is the demo model's. In a plan, x3 means three further passes, shown as x4 in all. --to writes the plan as a mergekit recipe, a rys_relayer object, a plain list of layers, or in the grammar of --repeat-layers; --from reads any of these.`,
   },
   logits: {
     line: "write the logits of every token of a prompt",
@@ -45,19 +45,19 @@ const ABOUT: Record<CommandName, About> = {
       `Computes a prompt once and writes, for each of its tokens, one row of n_vocab little-endian 32-bit floats.`,
   },
   bench: {
-    line: "measure the speed of plans beside the model without one",
+    line: "compare the speed of plans with the model's without one",
     usage: "[-m FILE] [--repeat-layers SPEC]... [-p N,...] [-n N,...] [-r N]",
     text:
-      `Measures prompt processing (pp) and text generation (tg) in tokens per second, as llama-bench does, without a plan and with each plan given, in turn.`,
+      `Measures prompt processing (pp) and text generation (tg) in tokens per second, as llama-bench does, alternating between no plan and each plan given.`,
   },
   doctor: {
-    line: "look whether everything needed is here",
+    line: "check whether everything needed is here",
     usage: "[--json]",
     text:
-      `Looks at versions, the built WASM, what this Deno can do, memory, the graphics adapters (with a computation that is checked) and the driver's files. Ends with 1 where something needed is missing, and says what helps; a GPU is not needed.`,
+      `Checks versions, the built WASM, what this Deno can do, memory, the graphics adapters (with a computation whose result is verified) and the driver's files. Ends with exit code 1 if something needed is missing, and says what helps; a GPU is not needed.`,
   },
   help: {
-    line: "show help of a command",
+    line: "show help on a command",
     usage: "[COMMAND]",
     text: "Shows the commands, or the flags of one.",
   },
@@ -65,7 +65,7 @@ const ABOUT: Record<CommandName, About> = {
 
 const PROGRAM = "deno run -A mod.ts";
 
-/** The commands, and how to go on. */
+/** The list of commands, with examples. */
 export function generalHelp(): string {
   const width = Math.max(...COMMANDS.map((name) => name.length));
   const list = COMMANDS.map((name) => `  ${name.padEnd(width)}  ${ABOUT[name].line}`).join("\n");
@@ -138,7 +138,7 @@ function wrap(text: string, indent: string): string {
 /**
  * The command `help`.
  *
- * @param flags The command line.
+ * @param flags The topic, if one is given.
  * @param shell Where to write.
  */
 export async function help(flags: Flags, shell: Shell): Promise<number> {
@@ -152,7 +152,7 @@ export async function help(flags: Flags, shell: Shell): Promise<number> {
     const wrong = command === undefined ? topic : rest[0]!;
     const near = suggest(wrong, COMMANDS);
     throw new UsageError(
-      `no help on "${wrong}"; ${
+      `there is no help on "${wrong}"; ${
         near === undefined ? `the commands are ${COMMANDS.join(", ")}` : `did you mean "${near}"?`
       }`,
     );

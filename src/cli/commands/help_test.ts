@@ -18,13 +18,13 @@ Deno.test("commandHelp() names every flag that does something, in short lines", 
   }
 });
 
-Deno.test("help says what is easily taken wrongly", () => {
+Deno.test("help explains what is easily misunderstood", () => {
   const text = (command: CommandName) => commandHelp(command).replace(/\s+/g, " ");
   for (const command of ["run", "plan"] as const) {
-    assert(text(command).includes("x3 means three further passes, which are shown as x4 in all"));
+    assert(text(command).includes("x3 means three further passes, shown as x4 in all"));
   }
-  assert(text("chat").includes("in piped input it ends the program with 2"));
+  assert(text("chat").includes("in piped input it ends the program with exit code 2"));
   assert(text("run").includes("rounded up to a multiple of 256"));
-  assert(text("run").includes("-1, and -2 alike: until the model ends or the context is full"));
+  assert(text("run").includes("-1 or -2: until the model ends or the context is full"));
   assert(generalHelp().includes("--allow-read"));
 });

@@ -28,7 +28,7 @@ export interface Likely {
 /**
  * The command `logits`.
  *
- * @param flags The command line.
+ * @param flags The model, its plan, the prompt or tokens, and where the logits go.
  * @param shell Where to write.
  */
 export async function logits(flags: Flags, shell: Shell): Promise<number> {
@@ -37,7 +37,7 @@ export async function logits(flags: Flags, shell: Shell): Promise<number> {
   const prompt = await promptOf(flags);
   const output = flags.text("output");
   if (output === "-" && flags.on("json")) {
-    throw new UsageError("-o - and --json exclude each other: both are standard output");
+    throw new UsageError("-o - and --json exclude each other: both write to standard output");
   }
   if (output !== undefined && output !== "-") await checkOutput(flags, output);
 
@@ -169,11 +169,11 @@ function describe(
   return alignLines(lines, style) + head + rows.join("");
 }
 
-/** Refuses to write where Deno may not, and over what is read: models, adapters and shards are GGUF files, the prompt is named. */
+/** Refuses to write where Deno may not, or over an input: models, adapters and shards, which are GGUF files, and the prompt. */
 async function checkOutput(flags: Flags, output: string): Promise<void> {
   const name = flags.name("output");
   const real = await Deno.realPath(output).catch(() => undefined);
-  // The new file stands beside the old one until it is whole.
+  // The new file is written beside the old one until it is complete.
   const folder = (real ?? output).replace(/[^/\\]*$/, "") || ".";
   const { state } = await Deno.permissions.request({ name: "write", path: folder });
   if (state !== "granted") {
@@ -185,7 +185,7 @@ async function checkOutput(flags: Flags, output: string): Promise<void> {
   const prompt = flags.text("file");
   if (prompt !== undefined && prompt !== "-") {
     if (await Deno.realPath(prompt).catch(() => undefined) === real) {
-      throw new UsageError(`${name} ${output}: it is the file of the prompt`);
+      throw new UsageError(`${name} ${output}: it is the prompt's file`);
     }
   }
   const magic = new Uint8Array(4);
@@ -193,7 +193,7 @@ async function checkOutput(flags: Flags, output: string): Promise<void> {
     using file = await Deno.open(real);
     await file.read(magic);
   } catch {
-    return; // what cannot be read is told when it is written
+    return; // what cannot be read is reported when it is written
   }
   if (new TextDecoder().decode(magic) === "GGUF") {
     throw new UsageError(`${name} ${output}: it is a GGUF file, which logits does not overwrite`);

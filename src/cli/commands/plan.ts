@@ -19,7 +19,7 @@ import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 /**
  * The command `plan`.
  *
- * @param flags The command line.
+ * @param flags The plan (`--repeat-layers`, `--from`), the model or its number of layers, and `--to`.
  * @param shell Where to write.
  */
 export async function plan(flags: Flags, shell: Shell): Promise<number> {
@@ -84,7 +84,7 @@ async function givenPlan(flags: Flags): Promise<{ what: PlanInput | undefined; w
   return { what: await planInputOrNone(where, flags.text("repeatLayers")), where };
 }
 
-/** The number of layers that the plan's own form tells. */
+/** The number of layers that the plan's own form states. */
 function layersOf(what: unknown): number | undefined {
   if (typeof what !== "object" || what === null) return undefined;
   const root: unknown = "rys_relayer" in what ? what.rys_relayer : what;
@@ -102,7 +102,7 @@ function convert(
   effective: EffectivePlan,
   flags: Flags,
 ): string {
-  // A name for people (general.name) is not a repository, and a GGUF file not what these tools read.
+  // A display name (general.name) is not a repository, and these tools do not read GGUF files.
   const source = flags.text("source");
   const json = flags.on("json");
   switch (to) {

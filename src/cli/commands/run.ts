@@ -29,7 +29,7 @@ const DEFAULT_PREDICT = 128;
 /**
  * The command `run`.
  *
- * @param flags The command line.
+ * @param flags The model, its plan, the prompt and sampling.
  * @param shell Where to write.
  */
 export async function run(flags: Flags, shell: Shell): Promise<number> {
@@ -71,7 +71,7 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
     shell.warn("the model has no chat template; ChatML is used");
   }
   if (!asChat && given !== undefined && await missesTemplate(loaded, prompt)) {
-    shell.note("the model has a chat template, which a raw prompt goes past; --chat uses it");
+    shell.note("the model has a chat template, which a raw prompt bypasses; --chat uses it");
   }
   const generation = session.context.generate(
     asChat ? chatOf(await systemText(flags), prompt) : prompt,
@@ -98,7 +98,7 @@ export async function run(flags: Flags, shell: Shell): Promise<number> {
   }
 }
 
-/** Whether a raw prompt to this model probably wants its chat template: there is one, and the prompt has none of its tokens. */
+/** Whether a raw prompt probably needs the chat template: the model has one, and the prompt has none of its tokens. */
 async function missesTemplate({ model }: LoadedModel, prompt: string): Promise<boolean> {
   if (!model.info.hasChatTemplate) return false;
   const [special, plain] = await Promise.all(
@@ -111,7 +111,7 @@ async function missesTemplate({ model }: LoadedModel, prompt: string): Promise<b
  * Why a generation gave no text.
  *
  * @param end What is known at its end.
- * @param hasThought Whether it gave thoughts.
+ * @param hasThought Whether it gave reasoning.
  * @param options What was asked for.
  */
 export function noText(
@@ -125,13 +125,13 @@ export function noText(
     ? `the answer began with the stop string ${JSON.stringify(end.stoppingWord)}`
     : hasThought
     ? end.finishReason === "length"
-      ? "the tokens were used up by thoughts; -n N allows more"
-      : "the model ended after its thoughts"
+      ? "reasoning used up the tokens; -n N allows more"
+      : "the model ended after its reasoning"
     : end.finishReason !== "length"
     ? "the model ended at once"
     : end.nGenerated === 0
     ? "the prompt leaves no room in the context; -c N makes room"
-    : "the tokens that came have no text";
+    : "the generated tokens have no text";
   return `there is no text: ${why}`;
 }
 
@@ -146,7 +146,7 @@ function chatOf(system: string | undefined, prompt: string): ChatMessage[] {
  *
  * @param generation The answer.
  * @param shell Where to write.
- * @param onPiece Told each piece.
+ * @param onPiece Called with each piece.
  * @returns What is known at the end.
  */
 export async function stream(
@@ -174,7 +174,7 @@ export async function stream(
       end = piece.end ?? end;
     }
   } catch (error) {
-    // The line that was begun is ended, so that what comes next stands on its own.
+    // The line is ended, so that what comes next has a line of its own.
     if (lastText !== "" && !lastText.endsWith("\n")) await shell.out("\n").catch(() => {});
     throw error;
   }
@@ -191,7 +191,7 @@ export async function stream(
 export function speeds(end: GenerationEnd): string {
   const { timings: t } = end;
   const tokens = (n: number) => n === 1 ? "1 token" : `${n} tokens`;
-  // One token alone is generated in no time that could be measured.
+  // A single token is generated in no measurable time.
   const perSecond = (x: number) => Number.isFinite(x) && x > 0 ? `, ${x.toFixed(1)} tokens/s` : "";
   const cached = t.cachedTokens > 0 ? ` (${t.cachedTokens} more from the cache)` : "";
   const drafted = t.draftTokens === undefined
@@ -255,7 +255,7 @@ async function toJson(
   return { answer, json };
 }
 
-/** The whole answer, and when its first piece came. */
+/** The whole answer, and when its first piece arrived. */
 async function collect(generation: Generation): Promise<{ answer: Completion; firstMs: number }> {
   const answer: Partial<Completion> & { text: string; reasoning: string; tokens: number[] } = {
     text: "",

@@ -17,14 +17,14 @@ Deno.test("noText() says why there is no text", () => {
     why({ ...end, stoppingWord: "\n" }, false),
     'the answer began with the stop string "\\n"',
   );
-  assertEquals(why(end, true), "the model ended after its thoughts");
+  assertEquals(why(end, true), "the model ended after its reasoning");
   const cut = { ...end, finishReason: "length" as const };
-  assertEquals(why(cut, true), "the tokens were used up by thoughts; -n N allows more");
-  assertEquals(why(cut, false), "the tokens that came have no text");
+  assertEquals(why(cut, true), "reasoning used up the tokens; -n N allows more");
+  assertEquals(why(cut, false), "the generated tokens have no text");
   assertEquals(why(cut, false, { maxTokens: 0 }), "-n 0 asks for no tokens");
 });
 
-Deno.test("speeds() counts one token as one, and tells no speed that was not measured", () => {
+Deno.test("speeds() counts one token as one, and gives no speed that was not measured", () => {
   const timings = {
     promptTokens: 1,
     cachedTokens: 0,

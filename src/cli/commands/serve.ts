@@ -16,13 +16,13 @@ import { readInput } from "../flags/read_input.ts";
 import { contextOptions, fittingPlan, planFor } from "../session.ts";
 import { type Shell, styles } from "../terminal/shell.ts";
 
-/** Addresses that stand for all of a machine's own, as a URL has them. */
+/** Addresses that stand for all interfaces, as they appear in a URL. */
 const ALL_INTERFACES: Readonly<Record<string, string>> = { "0.0.0.0": "0.0.0.0", "::": "[::]" };
 
 /**
  * The command `serve`.
  *
- * @param flags The command line.
+ * @param flags The model, the default plan, and the server's options.
  * @param shell Where to write.
  */
 export async function serve(flags: Flags, shell: Shell): Promise<number> {
@@ -56,7 +56,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   shell.onTerminate = () => {
     if (stopping) return false;
     stopping = true;
-    shell.note("stopping; running requests may end first");
+    shell.note("stopping; running requests may finish first");
     stopped.resolve();
     return true;
   };
@@ -72,7 +72,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   if (
     (options.apiKeys ?? []).length === 0 && !/^(?:127\.|::1$|localhost$)/.test(serving.hostname)
   ) {
-    shell.warn("others than this machine can use the server, as it asks for no key (--api-key)");
+    shell.warn("other machines can use the server, as it asks for no key (--api-key)");
   }
   try {
     await Promise.race([server.ready, stopped.promise]);
@@ -91,14 +91,14 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     stopped.promise.then(() => worker.stop());
     await worker.done;
   } else {
-    // The engine does not keep the process alive while nobody asks anything; the socket does.
+    // The engine does not keep the process alive between requests; the socket does.
     await stopped.promise;
   }
   await serving.close();
   return 0;
 }
 
-/** One request's fault, wherever it comes up, is no reason to leave the others. */
+/** An error in one request, wherever it comes up, is no reason to abandon the others. */
 function keepGoing(shell: Shell): void {
   const tell = (event: Event, error: unknown) => {
     event.preventDefault();
@@ -116,7 +116,7 @@ async function serveOptions(
   aliases: Record<string, PlanInput | undefined>,
 ): Promise<ServeOptions> {
   const { nCtx: _nCtx, nParallel: _nParallel, ...context } = await contextOptions(flags, 0);
-  // What requests may say themselves are llama-server's own flags, which make its defaults.
+  // For what requests may set themselves, llama-server's own flags set the defaults.
   const sampling = flags.llamaArgs((flag) => flag.of?.includes("generate") === true);
   const { grammar, schema } = await grammarOf(flags);
   if (grammar !== undefined) sampling.push("--grammar", grammar);
@@ -154,14 +154,14 @@ async function serveOptions(
   return options;
 }
 
-/** Keys of the command line or the environment, and of a file. */
+/** Keys from the command line or the environment, and from a file. */
 async function apiKeys(flags: Flags): Promise<string[]> {
   const given = flags.all("apiKeys").flatMap((list) => list.split(","));
   const file = flags.text("apiKeyFile");
   const lines = file === undefined ? [] : (await readInput(file)).split(/\r?\n/);
   const keys = [...given, ...lines].map((key) => key.trim()).filter((key) => key !== "");
   const wrong = keys.findIndex((key) => !/^[\x21-\x7e]+$/.test(key));
-  if (wrong >= 0) throw new UsageError(`key ${wrong + 1} is not of visible ASCII characters`);
+  if (wrong >= 0) throw new UsageError(`key ${wrong + 1} must consist of visible ASCII characters`);
   if (keys.length === 0 && (flags.has("apiKeys") || file !== undefined)) {
     throw new UsageError(
       `${flags.name(flags.has("apiKeys") ? "apiKeys" : "apiKeyFile")} has no key`,
@@ -170,12 +170,12 @@ async function apiKeys(flags: Flags): Promise<string[]> {
   return keys;
 }
 
-/** Whether the model is to be one that ranks. */
+/** Whether the model is to be a reranker. */
 function mustRank(flags: Flags): boolean {
   return flags.on("reranking") || flags.text("pooling") === "rank";
 }
 
-/** What the header tells before the server listens: that it is a model, that the context fits it, and what the plans are on it. */
+/** Checks what the header can show before the server listens: that it is a model, that the context fits, and the plans. */
 async function checkModel(
   flags: Flags,
   path: string,

@@ -1,7 +1,7 @@
 import { UsageError } from "../errors.ts";
 import { suggest } from "./suggest.ts";
 
-/** The chat templates that llama.cpp has by name (llama-chat.cpp). */
+/** The chat templates that llama.cpp has built in (llama-chat.cpp). */
 export const CHAT_TEMPLATES: readonly string[] = [
   "chatml",
   "llama2",
@@ -60,7 +60,7 @@ export const CHAT_TEMPLATES: readonly string[] = [
 ];
 
 /**
- * Checks what `--chat-template` says: the name of a built-in template, or a template's own text.
+ * Checks the value of `--chat-template`: the name of a built-in template, or a template's own text.
  *
  * @param written The flag, for messages.
  * @param text Its value.

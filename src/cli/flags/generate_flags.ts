@@ -7,9 +7,9 @@ import { readInput } from "./read_input.ts";
 import { unescapeText } from "./unescape.ts";
 
 /**
- * A text of the command line, with its escapes read unless `--no-escape` is given.
+ * A text from the command line, with its escapes read unless `--no-escape` is given.
  *
- * @param flags The command line.
+ * @param flags Read for that flag and `--no-escape`.
  * @param id Which flag.
  */
 export function escapedText(flags: Flags, id: FlagId): string | undefined {
@@ -18,9 +18,9 @@ export function escapedText(flags: Flags, id: FlagId): string | undefined {
 }
 
 /**
- * The prompt of `-p` or `-f`. A file's text is taken as it is, but for one newline at its end, as llama.cpp has it.
+ * The prompt of `-p` or `-f`. A file's text is taken as it is, except for one newline at its end, as in llama.cpp.
  *
- * @param flags The command line.
+ * @param flags Read for `-p` and `-f`.
  * @returns The prompt; undefined if there is none.
  */
 export async function promptText(flags: Flags): Promise<string | undefined> {
@@ -31,9 +31,9 @@ export async function promptText(flags: Flags): Promise<string | undefined> {
 }
 
 /**
- * The system message of `-sys` or `-sysf`; a file's text as that of `-f`.
+ * The system message of `-sys` or `-sysf`; a file's text is read as for `-f`.
  *
- * @param flags The command line.
+ * @param flags Read for `-sys` and `-sysf`.
  * @returns The message; undefined if there is none.
  */
 export async function systemText(flags: Flags): Promise<string | undefined> {
@@ -44,7 +44,7 @@ export async function systemText(flags: Flags): Promise<string | undefined> {
 /**
  * A text that is given directly by one flag or in a file by another.
  *
- * @param flags The command line.
+ * @param flags Read for both of them.
  * @param direct The flag that has the text.
  * @param file The flag that has the file's name.
  */
@@ -62,9 +62,9 @@ export async function textOrFile(
 }
 
 /**
- * The grammar or the schema that answers follow.
+ * The grammar or the JSON schema that answers must follow.
  *
- * @param flags The command line.
+ * @param flags Read for `--grammar`, `--json-schema` and their files.
  * @throws {UsageError} If both are given, or the schema is not a JSON object.
  */
 export async function grammarOf(
@@ -80,9 +80,9 @@ export async function grammarOf(
 }
 
 /**
- * What a command line says of length, sampling and stops.
+ * The length, sampling and stop strings that the command line asks for.
  *
- * @param flags The command line.
+ * @param flags Read for those of `generate()`.
  * @throws {UsageError} If the grammar and the schema are both given, or the schema is no JSON.
  */
 export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
@@ -92,7 +92,7 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
   const { maxTokens, topK, ...values } = flags.values("generate");
   return {
     ...values,
-    // -1 and -2 mean no limit of their own; the context is one in any case.
+    // -1 and -2 set no limit; the context is one in any case.
     maxTokens: maxTokens === undefined || maxTokens < 0 ? undefined : maxTokens,
     topK: topK === undefined ? undefined : Math.max(0, topK), // -1 keeps all, as 0 does
     stop: stop.length > 0 ? stop : undefined,
@@ -102,11 +102,11 @@ export async function generateOptions(flags: Flags): Promise<GenerateOptions> {
 }
 
 /**
- * What a text of the command line says as JSON, which must be an object.
+ * Reads a text from the command line as a JSON object.
  *
  * @param name The flag, for messages.
  * @param text The text.
- * @throws {UsageError} If it is none.
+ * @throws {UsageError} If it is not one.
  */
 export function jsonObject(name: string, text: string): Record<string, unknown> {
   let value: unknown;
@@ -120,10 +120,10 @@ export function jsonObject(name: string, text: string): Record<string, unknown> 
 }
 
 /**
- * An error of a generation; where the engine could not use the grammar or the schema of the command line, one that names
+ * A generation's error; where the engine could not use the command line's grammar or schema, one that names
  * its flag.
  *
- * @param flags The command line.
+ * @param flags Read for how the grammar or the schema was given.
  * @param error What was thrown.
  */
 export function flagFault(flags: Flags, error: unknown): unknown {

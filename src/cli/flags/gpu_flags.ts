@@ -4,13 +4,13 @@ import { asUsage, UsageError } from "../errors.ts";
 import type { Flags } from "./parse_flags.ts";
 import { formatBytes } from "../terminal/plan_text.ts";
 
-/** What a command line says of the GPU. */
+/** The GPU options that a command line can set. */
 export type GpuOptions = Pick<LoadModelOptions, "gpu" | "gpuLayers" | "powerPreference">;
 
 /**
- * What the command line says of the GPU, for `loadModel()`.
+ * The GPU options of the command line, for `loadModel()`.
  *
- * @param flags The command line.
+ * @param flags Read for `--gpu`, `-ngl` and `--gpu-power`.
  * @throws {UsageError} If a value is wrong, or the flags contradict each other.
  */
 export function gpuOptions(flags: Flags): GpuOptions {
@@ -35,9 +35,9 @@ function layersOf(flags: Flags): number | "all" | undefined {
 }
 
 /**
- * Where a model computes, in one line.
+ * Where a model is computed, in one line.
  *
- * @param info What the model says of itself.
+ * @param info What the model reports about itself.
  * @param options What was asked for.
  */
 export function gpuLine(info: ModelInfo, options: GpuOptions): string {
@@ -49,16 +49,16 @@ export function gpuLine(info: ModelInfo, options: GpuOptions): string {
   const stay = cpuBytes === 0
     ? ""
     : `; ${formatBytes(cpuBytes)} stay in memory${names === "" ? "" : `: ${names}${more}`}`;
-  const slow = readback === "awaited" ? "; results are read in the slow form" : "";
+  const slow = readback === "awaited" ? "; results are read the slow way" : "";
   return `${description}${software ? " (software)" : ""}, ${layers}/${layersInAll(info)} layers, ` +
     formatBytes(bytes) + stay + slow;
 }
 
 /**
- * What to say where layers were asked for and the CPU computes; undefined where there is nothing to say.
+ * What to say when layers were asked for but the CPU computes; undefined if there is nothing to say.
  *
- * @param flags The command line.
- * @param info What the model says of itself.
+ * @param flags Read for `-ngl`.
+ * @param info What the model reports about itself.
  * @param options What was asked for.
  */
 export function missedLayers(
@@ -75,9 +75,9 @@ export function missedLayers(
 }
 
 /**
- * Where a model computes, for `--json`.
+ * Where a model is computed, for `--json`.
  *
- * @param info What the model says of itself.
+ * @param info What the model reports about itself.
  */
 export function gpuJson(info: ModelInfo): Record<string, unknown> {
   const { gpu } = info;

@@ -79,7 +79,7 @@ Deno.test("gpuLine() says which GPU, what is there, and what is not", () => {
       {},
     ),
     "NVIDIA L4 (software), 31/31 layers, 1.00 GiB; 300 MiB stay in memory: " +
-      "token_embd.weight, a, b and others; results are read in the slow form",
+      "token_embd.weight, a, b and others; results are read the slow way",
   );
   assertEquals(
     gpuLine(info({ layers: 3, cpuBytes: 2 ** 20 }), { gpuLayers: 3 }),

@@ -6,20 +6,20 @@ import type { Shell } from "../terminal/shell.ts";
 /**
  * llama-server's arguments that concern the model.
  *
- * @param flags The command line.
+ * @param flags Read for those of the model that are passed on.
  */
 export function loadArgs(flags: Flags): Pick<LoadModelOptions, "args"> {
   const args = flags.llamaArgs((flag) => flag.atLoad === true);
   return args.length > 0 ? { args } : {};
 }
 
-/** What goes into a log file where the command line does not say. */
+/** The verbosity of a log file where the command line does not say. */
 const FILE_VERBOSITY = 3;
 
 /**
- * How much llama.cpp logs, and where to.
+ * How much llama.cpp logs, and where.
  *
- * @param flags The command line.
+ * @param flags Read for `-v`, `-lv` and `--log-file`.
  * @param shell Where to write what is asked for by its flags.
  * @throws {Failure} If the log file cannot be written.
  */

@@ -20,13 +20,13 @@ import { suggest } from "./suggest.ts";
 interface Origin {
   /** The name that gave it: a flag or an environment variable. */
   readonly name: string;
-  /** The texts that were given; of a switch "on" or "off". */
+  /** The texts that were given; for a switch "on" or "off". */
   readonly texts: string[];
-  /** What they mean; of a flag that may not repeat the last alone counts. */
+  /** What they mean; for a flag that may not repeat, only the last counts. */
   readonly values: (boolean | number | string)[];
 }
 
-/** A command line, taken apart and checked. */
+/** A command line, parsed and checked. */
 export class Flags {
   readonly #given: ReadonlyMap<string, Origin>;
   readonly #inert: string[];
@@ -34,7 +34,7 @@ export class Flags {
   /**
    * @param command The command; `run` if none was named.
    * @param topics What follows `help`.
-   * @param warnings What was odd but is no error.
+   * @param warnings What was odd but is not an error.
    * @param given For each id given, its values and the name that gave them.
    * @param inert Flags that were given and have no effect here.
    */
@@ -64,7 +64,7 @@ export class Flags {
     return this.#value(id) === false;
   }
 
-  /** The value of a flag as text; a word that stands for another as that one. */
+  /** The value of a flag as text; a word that stands for another value is replaced by it. */
   text(id: FlagId): string | undefined {
     const value = this.#value(id);
     return typeof value === "string" ? value : this.written(id);
@@ -91,7 +91,7 @@ export class Flags {
     return this.#given.get(id)?.name ?? optionById(id).names[0]!;
   }
 
-  /** An options object of the library, as far as flags say the same as its options. */
+  /** An options object for the library, as far as flags mean the same as its options. */
   values<S extends Scope>(scope: S): Values<S> {
     const rows = optionsOf(scope).filter((row) => !row.own);
     return Object.fromEntries(
@@ -100,7 +100,7 @@ export class Flags {
   }
 
   /**
-   * llama-server's arguments for flags that it is given as they are.
+   * llama-server's arguments, from the flags that are passed on unchanged.
    *
    * @param which Chooses among the flags.
    */
@@ -121,11 +121,11 @@ export class Flags {
   }
 }
 
-/** Flags of llama.cpp that ask for what this version does not have, and what to say of them. */
+/** Flags of llama.cpp that ask for what this version does not have, and what to say about them. */
 const ABSENT: readonly { names: readonly string[]; why: string }[] = [
   {
     names: ["--draft", "--draft-n", "--draft-max", "--draft-min", "--draft-n-min"],
-    why: "llama.cpp has it no more; use --spec-draft-n-max or --spec-draft-n-min",
+    why: "llama.cpp no longer has it; use --spec-draft-n-max or --spec-draft-n-min",
   },
   {
     names: [
@@ -146,11 +146,11 @@ const ABSENT: readonly { names: readonly string[]; why: string }[] = [
       ],
       ...["--ui-mcp-proxy", "--webui-mcp-proxy"],
     ],
-    why: "the server runs no tools itself; the calls of a model go to the client",
+    why: "the server does not run tools itself; the model's tool calls go to the client",
   },
   {
     names: ["--prompt-cache", "--prompt-cache-all", "--prompt-cache-ro", "-lcs", "-lcd"],
-    why: "prompts are not kept in files; a context's state is, in the library: saveState()",
+    why: "prompts are not saved to files; the library saves a context's state: saveState()",
   },
   { names: ["--list-devices"], why: 'the command "doctor" shows what computes' },
   {
@@ -160,7 +160,7 @@ const ABSENT: readonly { names: readonly string[]; why: string }[] = [
   },
   {
     names: ["--path", "--media-path", "--slot-save-path", "--ssl-key-file", "--ssl-cert-file"],
-    why: "the server gives out no files and keeps none; a proxy before it speaks TLS",
+    why: "the server neither serves nor stores files; for TLS, put a proxy in front of it",
   },
   {
     names: [
@@ -178,7 +178,7 @@ interface Given {
   /** One of the table's names. */
   name: string;
   value: string | undefined;
-  /** It stands alone, and may have a value. */
+  /** Whether it stands alone although it may have a value. */
   bare?: boolean;
 }
 
@@ -186,12 +186,12 @@ const isCommand = (word: string): word is CommandName =>
   (COMMANDS as readonly string[]).includes(word);
 
 /**
- * Takes a command line apart as llama.cpp does: a short flag of several letters is one flag, and a value is the next
- * argument whatever it looks like. `--flag=value` is read as well. (`parseArgs` of `@std/cli` reads neither: for it `-np 4`
+ * Parses a command line as llama.cpp does: a short flag of several letters is one flag, and a value is the next
+ * argument whatever it looks like. `--flag=value` is read as well. (`parseArgs` of `@std/cli` does neither: to it `-np 4`
  * is `-n -p 4`, and a value that begins with a dash is a flag.)
  *
  * @param args The arguments.
- * @param env Looks up a variable of the environment.
+ * @param env Looks up an environment variable.
  * @returns The command and its flags, checked one by one.
  * @throws {UsageError} If it is wrong, with what would be right.
  */
@@ -214,7 +214,7 @@ export function parseFlags(
     if (flag === undefined) {
       const others = commandsOf(name).join(", ");
       throw new UsageError(
-        `${written} is no flag of "${command}"; it belongs to: ${others} (see "help ${command}")`,
+        `${written} is not a flag of "${command}"; it belongs to: ${others} (see "help ${command}")`,
       );
     }
     if (flag.inert) {
@@ -312,7 +312,7 @@ function strayMessage(
   command: CommandName | undefined,
   after: Given | undefined,
 ): string {
-  // After a flag that may stand alone the word can only be a value that it does not have.
+  // After a flag that may stand alone, the word can only be a value that the flag does not accept.
   const choices = after && findFlag(after.name, command ?? "run")?.choices;
   if (choices !== undefined) {
     return `${after!.written} must be ${listed(choices)}, not ${JSON.stringify(arg)}`;

@@ -89,8 +89,8 @@ Deno.test("parseFlags() names the nearest flag or command", () => {
 });
 
 Deno.test("parseFlags() says where a flag of another command belongs", () => {
-  refuses(["--n-layer", "64"], '--n-layer is no flag of "run"', "belongs to: plan");
-  refuses(["plan", "--temp", "1"], '--temp is no flag of "plan"', "run, chat");
+  refuses(["--n-layer", "64"], '--n-layer is not a flag of "run"', "belongs to: plan");
+  refuses(["plan", "--temp", "1"], '--temp is not a flag of "plan"', "run, chat");
 });
 
 Deno.test("parseFlags() refuses stray arguments with a hint", () => {
@@ -130,11 +130,11 @@ Deno.test("parseFlags() knows the ranges of the sampler's numbers", () => {
 });
 
 Deno.test("parseFlags() says what this version does not have", () => {
-  refuses(["serve", "--path", "x"], "--path: the server gives out no files");
+  refuses(["serve", "--path", "x"], "--path: the server neither serves nor stores files");
   for (const name of ["-hf", "--hf-repo", "-mu", "--model-url"]) {
     refuses([name, "a/b"], `${name}: there is no download`);
   }
-  refuses(["chat", "--port=1"], '--port is no flag of "chat"; it belongs to: serve');
+  refuses(["chat", "--port=1"], '--port is not a flag of "chat"; it belongs to: serve');
 });
 
 Deno.test("parseFlags() keeps the topics of help", () => {
@@ -196,7 +196,7 @@ Deno.test("parseFlags() makes a chat of -cnv", () => {
   assertEquals(parseFlags(["-m", "x", "-cnv"]).command, "chat");
   assertEquals(parseFlags(["-cnv", "-no-cnv"]).command, "run");
   assertEquals(parseFlags(["chat", "-cnv"]).command, "chat");
-  refuses(["-cnv", "--json"], '--json is no flag of "chat"');
+  refuses(["-cnv", "--json"], '--json is not a flag of "chat"');
 });
 
 Deno.test("parseFlags() suggests nothing for letters that nothing is like", () => {

@@ -2,16 +2,16 @@ import { type PlanInput, readPlanText } from "../../plan/mod.ts";
 import { asUsage, UsageError } from "../errors.ts";
 import { readInput } from "./read_input.ts";
 
-/** Characters of a name that a file is looked for by. */
+/** Characters that make a text look like a file's name. */
 const MAX_PATH = 1000;
 
 /**
- * What stands for a plan on the command line: its text, or `@` and the name of a file with a recipe. It is read here,
+ * A plan on the command line: its text, or `@` and the name of a file with a recipe. It is read here,
  * once, and checked as far as that is possible without a model.
  *
  * @param where What messages begin with, e.g. a flag's name.
  * @param text The text.
- * @throws {UsageError} If it is no plan.
+ * @throws {UsageError} If it is not a plan.
  * @throws {Failure} If the file cannot be read.
  */
 export async function planInput(where: string, text: string): Promise<PlanInput> {
@@ -34,7 +34,7 @@ export async function planInput(where: string, text: string): Promise<PlanInput>
   }
 }
 
-/** Like {@linkcode planInput}; nothing for nothing. */
+/** Like {@linkcode planInput}, but undefined for undefined. */
 export async function planInputOrNone(
   where: string,
   text: string | undefined,

@@ -1,7 +1,7 @@
 import { fstatSync } from "node:fs";
 import { fileError } from "../errors.ts";
 
-/** How long a pipe may be silent before it counts as one that nobody writes to, in milliseconds. */
+/** How long a pipe may be silent before it counts as having no writer, in milliseconds. */
 const SILENCE_MS = 200;
 
 /**
@@ -9,7 +9,7 @@ const SILENCE_MS = 200;
  *
  * @param path The file; "-" is standard input.
  * @returns Its text.
- * @throws {Failure} If it cannot be read or is no UTF-8.
+ * @throws {Failure} If it cannot be read or is not UTF-8.
  */
 export async function readInput(path: string): Promise<string> {
   try {
@@ -17,25 +17,25 @@ export async function readInput(path: string): Promise<string> {
       path === "-" ? await new Response(Deno.stdin.readable).bytes() : await Deno.readFile(path),
     );
   } catch (error) {
-    const why = error instanceof TypeError ? new Error("it is no UTF-8 text") : error;
+    const why = error instanceof TypeError ? new Error("it is not UTF-8 text") : error;
     throw fileError("read", path === "-" ? "standard input" : path, why);
   }
 }
 
-/** What standard input has where nobody asked for it. */
+/** What standard input holds when no flag asked for it. */
 export interface Piped {
   /** Its text; "" if there is none. */
   text: string;
-  /** It is a pipe that is open, but nothing came. */
+  /** Whether it is an open pipe that nothing came through. */
   silent: boolean;
 }
 
 /**
  * Reads standard input whole, if it is a file, or a pipe that somebody writes to. A terminal and /dev/null have no text,
- * and a pipe that is merely open, as in CI, is not waited for.
+ * and there is no waiting for a pipe that is merely open, as in CI.
  *
- * @returns What there is.
- * @throws {Failure} If it cannot be read or is no UTF-8.
+ * @returns Its text, if any.
+ * @throws {Failure} If it cannot be read or is not UTF-8.
  */
 export async function readPiped(): Promise<Piped> {
   const kind = standardInput();
@@ -56,7 +56,7 @@ export async function readPiped(): Promise<Piped> {
     }
     return { text: decode(await new Blob(chunks as BlobPart[]).bytes()), silent: false };
   } catch (error) {
-    const why = error instanceof TypeError ? new Error("it is no UTF-8 text") : error;
+    const why = error instanceof TypeError ? new Error("it is not UTF-8 text") : error;
     throw fileError("read", "standard input", why);
   } finally {
     clearTimeout(timer);

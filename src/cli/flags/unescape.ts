@@ -8,7 +8,7 @@ const PLAIN: Readonly<Record<string, number>> = {
 };
 
 /**
- * Reads escapes in a text of the command line as llama.cpp does: `\n`, `\r`, `\t`, `\'`, `\"`, `\\`, and `\x` with two
+ * Reads the escapes in a command line's text as llama.cpp does: `\n`, `\r`, `\t`, `\'`, `\"`, `\\`, and `\x` with two
  * digits for a byte. Anything else stays as it is.
  *
  * @param text The text.

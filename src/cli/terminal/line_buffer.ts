@@ -1,6 +1,6 @@
 import { graphemes } from "./text_width.ts";
 
-/** A key, or text that was typed or pasted. */
+/** A key, or typed or pasted text. */
 export type Key =
   | { name: "text"; text: string }
   | { name: KeyName };
@@ -74,7 +74,7 @@ const META: Readonly<Record<string, KeyName>> = {
 
 const PASTE_END = "\x1b[201~";
 
-/** Makes keys of what a terminal in raw mode sends; sequences may come in parts. */
+/** Turns what a terminal in raw mode sends into keys; sequences may come in parts. */
 export class KeyReader {
   #rest = "";
   #isPaste = false;
@@ -83,7 +83,7 @@ export class KeyReader {
    * Takes the next characters.
    *
    * @param text What the terminal sent.
-   * @returns The keys that are whole.
+   * @returns The keys that are complete.
    */
   read(text: string): Key[] {
     this.#rest += text;
@@ -147,13 +147,13 @@ function printable(text: string): string {
   return text.replaceAll("\t", "    ").replace(/[\x00-\x09\x0b-\x1f\x7f]/g, "");
 }
 
-/** A line that is being edited, with the lines before it. */
+/** A line being edited, and the history of lines before it. */
 export class LineBuffer {
-  /** The line, in pieces that are one character each for the eye. */
+  /** The line, in pieces that each look like one character. */
   #chars: string[] = [];
   #cursor = 0;
   readonly #history: string[] = [];
-  /** The line that was begun before the history was entered. */
+  /** The unfinished line from before the history was entered. */
   #draft = "";
   #at = 0;
 
@@ -180,7 +180,7 @@ export class LineBuffer {
   }
 
   /**
-   * Keeps a line, unless it is empty or the one before it.
+   * Adds a line to the history, unless it is empty or the same as the last one.
    *
    * @param text The line.
    */
@@ -190,10 +190,10 @@ export class LineBuffer {
   }
 
   /**
-   * Does what a key does to the line.
+   * Applies a key to the line.
    *
    * @param key The key.
-   * @returns Whether it was one that edits.
+   * @returns Whether it was an editing key.
    */
   apply(key: Key): boolean {
     switch (key.name) {
@@ -255,7 +255,7 @@ export class LineBuffer {
   #insert(text: string): void {
     const before = this.#chars.slice(0, this.#cursor).join("") + text;
     const after = this.#chars.slice(this.#cursor).join("");
-    // Split anew: a combining mark joins the character before it.
+    // Split again: a combining mark joins the character before it.
     this.#chars = graphemes(before + after);
     this.#cursor = Math.min(graphemes(before).length, this.#chars.length);
   }

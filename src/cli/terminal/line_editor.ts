@@ -2,7 +2,7 @@ import { type Key, KeyReader, LineBuffer } from "./line_buffer.ts";
 import type { Shell } from "./shell.ts";
 import { columns } from "./text_width.ts";
 
-/** What reading a line gave: a line, an empty one after Ctrl-C, or the end. */
+/** The result of reading a line: the line, an empty one after Ctrl-C, or the end. */
 export type Line = { kind: "line"; text: string } | { kind: "interrupt" } | { kind: "end" };
 
 /** Where lines come from. */
@@ -18,10 +18,10 @@ export interface TerminalLines extends LineSource {
 }
 
 /**
- * Lines of standard input: edited ones in a terminal, else as they come.
+ * Lines of standard input: edited in a terminal, otherwise as they come.
  *
  * @param shell Where to draw.
- * @param prompt What stands before a line that is edited.
+ * @param prompt Shown before a line that is edited.
  */
 export function lineSource(shell: Shell, prompt: string): TerminalLines {
   const isTerminal = Deno.stdin.isTerminal() && Deno.stderr.isTerminal();
@@ -76,7 +76,7 @@ class PlainLines implements LineSource {
  * Lines that are edited in a terminal. From the beginning the terminal keeps what is typed, without showing it, so that
  * nothing is lost while no line is read, Ctrl-D least of all; Ctrl-C is a signal except while a line is edited.
  *
- * (`node:readline` was tried: it sends each line of a pasted text on its own, with what is left of the marks around it, and
+ * (`node:readline` was tried: it sends each line of a pasted text separately, with remnants of the marks around it, and
  * keeps the line after Ctrl-C.)
  */
 class LineEditor implements LineSource {
@@ -89,9 +89,9 @@ class LineEditor implements LineSource {
   readonly #buffer = new Uint8Array(4096);
   /** Typed, but not yet looked at. */
   readonly #typed: Key[] = [];
-  /** Nothing was read so far. */
+  /** Nothing has been read so far. */
   #isFirst = true;
-  /** Row of the cursor, from the row of the prompt. */
+  /** Row of the cursor, counted from the row of the prompt. */
   #row = 0;
 
   constructor(shell: Shell, prompt: string) {
@@ -148,7 +148,7 @@ class LineEditor implements LineSource {
     }
   }
 
-  /** Whether pasted text comes marked. */
+  /** Whether the terminal marks pasted text. */
   #pastes(on: boolean): void {
     this.#shell.err(on ? "\x1b[?2004h" : "\x1b[?2004l");
   }
@@ -161,7 +161,7 @@ class LineEditor implements LineSource {
     return text;
   }
 
-  /** Draws prompt and line anew, over as many rows as they take, and puts the cursor in its place. */
+  /** Redraws prompt and line, over as many rows as they take, and puts the cursor in its place. */
   #draw(): void {
     const width = terminalWidth();
     let row = 0;
@@ -183,7 +183,7 @@ class LineEditor implements LineSource {
     if (cursor === chars.length) at = { row, column };
     let out = (this.#row > 0 ? `\x1b[${this.#row}A` : "") + "\r\x1b[J" + this.#prompt + text;
     if (column === width) {
-      out += "\r\n"; // else the terminal waits with the new row
+      out += "\r\n"; // otherwise the terminal delays the new row
       [row, column] = [row + 1, 0];
     }
     if (at.column === width) at = { row: at.row + 1, column: 0 };

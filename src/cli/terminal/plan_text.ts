@@ -2,7 +2,7 @@ import type { EffectivePlan, LayerRun, PlanCost } from "../../plan/mod.ts";
 import type { Styles } from "./shell.ts";
 
 /**
- * Bytes in the unit that suits them.
+ * A number of bytes in a suitable unit.
  *
  * @param n How many.
  */
@@ -34,7 +34,7 @@ export function formatRuns(runs: readonly LayerRun[]): string {
  * Where a path jumps, as text: `34 (33 -> 26)`.
  *
  * @param plan The plan.
- * @param most Seams to show at most; more are counted.
+ * @param most The most seams to show; the rest are counted.
  */
 export function formatSeams(plan: EffectivePlan, most = 8): string {
   if (plan.seams.length === 0) return "none";
@@ -45,7 +45,7 @@ export function formatSeams(plan: EffectivePlan, most = 8): string {
 }
 
 /**
- * A plan drawn with one mark for each layer that runs: a dot where the layer runs once in all, else the number of the
+ * A plan drawn with one mark for each layer that runs: a dot if the layer runs only once, else the number of the
  * pass; a bar at each seam.
  *
  * @param plan The plan.
@@ -91,7 +91,7 @@ function withAndWithout(now: number, plain: number): string {
  * The lines that say what a plan does and costs, as `name = value`.
  *
  * @param plan The plan.
- * @param cost What it costs, if that is known.
+ * @param cost What it costs, if known.
  */
 export function planLines(plan: EffectivePlan, cost?: PlanCost): [name: string, value: string][] {
   const lines: [string, string][] = [

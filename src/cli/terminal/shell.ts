@@ -12,19 +12,19 @@ export interface Shell {
   verbose: boolean;
   /** Say less: no boot log, no speed. */
   quiet: boolean;
-  /** Called by Ctrl-C instead of ending the program; returns false to end it after all. */
+  /** Called on Ctrl-C instead of ending the program; returns false to end it after all. */
   onInterrupt: (() => boolean) | undefined;
-  /** Called by Ctrl-C and by a request to end, where the command ends by itself; returns false to end it at once. */
+  /** Called on Ctrl-C and on a request to end, where the command ends by itself; returns false to end it at once. */
   onTerminate: (() => boolean) | undefined;
-  /** Called before the program ends in whatever way, to leave the terminal as it was. */
+  /** Called before the program ends, however it ends, to restore the terminal. */
   onExit: (() => void) | undefined;
   /** Writes results to standard output. */
   out(data: string | Uint8Array): Promise<void>;
   /** Writes text to standard error. */
   err(text: string): void;
-  /** A line on standard error: "warning: ...", also where it is to be quiet. */
+  /** A line on standard error: "warning: ...", even with `--quiet`. */
   warn(message: string): void;
-  /** A line on standard error: "note: ...", unless it is to be quiet. */
+  /** A line on standard error: "note: ...", unless with `--quiet`. */
   note(message: string): void;
 }
 
@@ -38,7 +38,7 @@ export interface Styles {
   red(text: string): string;
   /** Yellow, for warnings. */
   yellow(text: string): string;
-  /** Green, for what is well. */
+  /** Green, for what is all right. */
   green(text: string): string;
   /** Cyan, for what repeats. */
   cyan(text: string): string;
@@ -87,7 +87,7 @@ export function processShell(signal: AbortSignal): Shell {
     async out(data) {
       let bytes = typeof data === "string" ? encoder.encode(data) : data;
       try {
-        // Awaited, so that Ctrl-C is heard while a slow reader holds the pipe.
+        // Awaited, so that Ctrl-C works while a slow reader holds the pipe.
         while (bytes.length > 0) bytes = bytes.subarray(await Deno.stdout.write(bytes));
       } catch (error) {
         if (error instanceof Deno.errors.BrokenPipe) throw new OutputClosed("output closed");

@@ -3,7 +3,7 @@ import { unicodeWidth } from "@std/cli/unicode-width";
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
 /**
- * Text in the pieces that a reader sees as one character each.
+ * Text in pieces that each look like one character.
  *
  * @param text The text.
  */
@@ -18,6 +18,6 @@ export function graphemes(text: string): string[] {
  */
 export function columns(grapheme: string): number {
   if (grapheme.includes("\ufe0f")) return 2; // shown as an emoji
-  // Several code points that are drawn as one, such as a family, take no more than one of them does.
+  // Several code points drawn as one, such as a family emoji, take no more room than one of them.
   return Math.min(2, unicodeWidth(grapheme));
 }
