@@ -3,21 +3,21 @@ import type { Gate } from "./gate.ts";
 import type { ContextInfo } from "./context_info.ts";
 import type { EngineCall } from "./protocol.ts";
 
-/** A context of the engine, and the lines of those who wait for it. */
+/** A context in the engine, and the queues of requests that wait for it. */
 export interface LiveContext {
   /** Its number. */
   handle: number;
-  /** What it holds. */
+  /** What it holds, as allocated. */
   info: ContextInfo;
-  /** Requests that take a slot, as many at once as there are slots: two that wait inside could change places. */
+  /** Lets in requests that take a slot, as many as there are slots: inside the engine, two that wait could change places. */
   requests: Gate;
-  /** The others. */
+  /** Lets in all other requests. */
   others: Gate;
   /** Whether it is being freed. */
   disposed: boolean;
 }
 
-/** What a call of a context that is gone, or is going, ends with. */
+/** The error of a call to a context that is gone or going. */
 export const disposedError = (): EngineError => new EngineError("The context is disposed");
 
 /** A request to a context, which knows its number. */
@@ -27,8 +27,8 @@ export type ContextRequest = Omit<
 >;
 
 /**
- * Makes a request and waits for its end. One that is overtaken by the context's dispose() may have any answer, also a
- * part of the right one: it rejects.
+ * Makes a request and waits for its end. If the context's dispose() overtakes it, its answer may be anything, even a
+ * part of the right one, so it rejects.
  *
  * @param client The engine.
  * @param live The context.

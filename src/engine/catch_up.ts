@@ -1,7 +1,7 @@
 /**
- * Brings a shared memory that came in a message up to its present size. What is received is as large as the memory was
- * when the message was sent, and V8 tells an isolate of growth only from then on: pointers beyond would read as
- * undefined, and what is written there be lost, until the memory grows the next time.
+ * Brings a shared memory that arrived in a message up to its present size. It arrives as large as the memory was
+ * when the message was sent, and V8 tells an isolate only about later growth: reads beyond that size would give
+ * undefined, and writes would be lost, until the memory grows again.
  *
  * @param memory The memory, of either address type.
  */

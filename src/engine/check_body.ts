@@ -1,8 +1,9 @@
 import { checkMessages } from "./check_messages.ts";
+import { isNestedDeeper, MAX_NESTING } from "./nesting.ts";
 import { refused } from "./refused.ts";
 import { isObject, type JsonObject as Body } from "../json.ts";
 
-/** What a body is checked against. */
+/** The facts that a body is checked against. */
 export interface BodyFacts {
   /** Vocabulary of the model. */
   nVocab: number;
@@ -11,12 +12,12 @@ export interface BodyFacts {
 }
 
 const INT = 2 ** 31 - 1;
-/** Tokens that a sampler looks back: it allocates as many. */
+/** How far back a sampler looks, in tokens: it allocates that many. */
 const LOOK_BACK = 1 << 18;
 
 /**
- * Fields that are whole numbers: upstream converts whatever number it finds, and one that is out of its type's range ends
- * the engine. Upstream checks finer limits itself.
+ * Fields that are whole numbers: upstream converts any number that it finds, and one outside its type's range ends
+ * the engine. Upstream checks narrower limits itself.
  */
 const WHOLE: Record<string, [min: number, max: number]> = {
   n_predict: [-INT, INT],
@@ -100,7 +101,7 @@ const TEXTS = [
 /** Fields that are objects. */
 const OBJECTS = ["stream_options", "chat_template_kwargs"];
 
-/** What upstream's handlers hand to each other in the same object; from outside it is no text but code. */
+/** What upstream's handlers pass to each other in the same object; from outside it would be code, not text. */
 const INTERNAL = [
   "chat_format",
   "chat_parser",
@@ -115,7 +116,7 @@ const INTERNAL = [
   "reasoning_budget_message",
 ];
 
-/** Fields that name files of the server's machine somewhere in the wide family of servers. */
+/** Fields that name files on the server's machine in one server or another. */
 const PATHS = [
   "model_path",
   "lora_path",
@@ -130,32 +131,37 @@ const PATHS = [
   "media_path",
 ];
 
-/** Samplers in a chain: each is made for the request, with as much memory as it looks back. */
+/** Most samplers in a chain: each is made for the request, with memory for as many tokens as it looks back. */
 const MAX_SAMPLERS = 32;
-/** Strings that break a sequence for the DRY sampler, and their characters. */
+/** Most strings that break a sequence for the DRY sampler, and most characters in each. */
 const MAX_BREAKERS = 64;
 const MAX_BREAKER = 256;
-/** Texts with a bias: each is split into tokens. */
+/** Most texts with a bias: each is split into tokens. */
 const MAX_BIAS_TEXTS = 1000;
-/** Tokens with a bias, and fields asked for. */
+/** Most tokens with a bias, and most fields asked for. */
 const MAX_LIST = 65_536;
 
-/** Prompts or texts in one request. */
+/** Most prompts or texts in one request. */
 const MAX_TEXTS = 2048;
 /** Characters of a grammar, and of a schema as JSON. What they come to the engine counts. */
 const MAX_GRAMMAR = 1 << 20;
 
-/** Types of content parts that are no text. */
+/** Types of content parts that are not text. */
 const MEDIA = /^(?:input_)?(image|audio|video|file|document)(?:_url)?$/;
 
 /**
- * Refuses what would end the engine, or reach for files. What else is wrong with a body upstream tells itself.
+ * Refuses what would end the engine or reach for files. Upstream itself reports whatever else is wrong with a body.
  *
  * @param body A request's body.
- * @param facts What it is checked against.
+ * @param facts The facts that it is checked against.
  * @throws {EngineError} Status 400, with the field and what it may be.
  */
 export function checkBody(body: Body, facts: BodyFacts): void {
+  for (const [name, value] of Object.entries(body)) {
+    if (isNestedDeeper(value, MAX_NESTING - 1)) {
+      throw refused(name, `is nested deeper than ${MAX_NESTING - 1} levels`);
+    }
+  }
   for (const name of [...INTERNAL, ...PATHS]) {
     if (body[name] !== undefined && body[name] !== null) {
       throw refused(name, "is not a field of requests");
@@ -194,7 +200,7 @@ export function checkBody(body: Body, facts: BodyFacts): void {
  * Checks texts to embed or to rank.
  *
  * @param body A request's body.
- * @param facts What it is checked against.
+ * @param facts The facts that it is checked against.
  */
 export function checkTexts(body: Body, facts: BodyFacts): void {
   checkBody(body, facts);
@@ -294,10 +300,10 @@ function checkLogitBias(value: unknown): void {
     throw refused("logit_bias", `has ${entries.length} entries; ${MAX_LIST} is the most`);
   }
   for (const entry of entries) {
-    if (!Array.isArray(entry)) continue; // upstream leaves it out
+    if (!Array.isArray(entry)) continue; // upstream ignores it
     const [token, bias] = entry as unknown[];
     if (typeof token === "number" && !(Number.isInteger(token) && Math.abs(token) <= INT)) {
-      throw refused("logit_bias", `has token ${token}, which is no token`);
+      throw refused("logit_bias", `has token ${token}, which is not in the vocabulary`);
     }
     if (typeof bias === "number" && Math.abs(bias) > 1e9) {
       throw refused("logit_bias", `has a bias of ${bias}; it must be in -1e9..1e9`);
@@ -329,7 +335,7 @@ function checkStop(value: unknown, name: string): void {
   if (list.length > 256) throw refused(name, `has ${list.length} strings; 256 is the most`);
 }
 
-/** Only text goes in: neither data nor a place where data would be fetched from. */
+/** Only text is accepted: neither data nor a location to fetch data from. */
 function checkParts(value: unknown, path: string): void {
   if (Array.isArray(value)) {
     value.forEach((part, i) => checkParts(part, `${path}[${i}]`));

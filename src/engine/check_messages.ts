@@ -3,7 +3,7 @@ import { isObject } from "../json.ts";
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
-/** Names of types as an error calls them. */
+/** The name of a value's type, for an error. */
 function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
@@ -19,7 +19,7 @@ function kindOf(value: unknown): string {
   }
 }
 
-/** Refuses what is given and no text. */
+/** Refuses what is given but not text. */
 function text(value: unknown, path: string): void {
   if (isGiven(value) && typeof value !== "string") {
     throw refused(path, `must be text, not ${kindOf(value)}`);
@@ -27,7 +27,7 @@ function text(value: unknown, path: string): void {
 }
 
 /**
- * Refuses messages of a chat with fields of a wrong type, which upstream's parser would name in its own terms.
+ * Refuses chat messages with fields of a wrong type, which upstream's parser would report in its own terms.
  *
  * @param messages The field `messages`; anything but a list is left to others.
  * @throws {EngineError} Status 400, with the field and what it may be.

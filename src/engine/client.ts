@@ -1,5 +1,5 @@
 /**
- * The library's half of the engine: starts the Worker, sends calls, hands out their events.
+ * The library's half of the engine: starts the Worker, sends calls, passes on their events.
  *
  * @module
  */
@@ -22,11 +22,11 @@ import type { Gate } from "./gate.ts";
 import { ThreadHost } from "./port_worker.ts";
 import { startThread } from "./start_thread.ts";
 
-/** An error of the engine: a request that failed, or an instance that is gone. */
+/** An error from the engine: a request that failed, or an instance that is gone. */
 export class EngineError extends Error {
   /** `"EngineError"`. */
   override name = "EngineError";
-  /** True when the whole instance is gone: its model and contexts answer no more. */
+  /** True when the whole instance is gone: its model and contexts no longer answer. */
   readonly fatal: boolean;
   /** llama-server's error type, where the engine's own request handling refused. */
   readonly type?: string;
@@ -58,7 +58,7 @@ export class EngineError extends Error {
   }
 }
 
-/** JSON that the engine can read: text that is no Unicode has U+FFFD in place of what is wrong. */
+/** JSON that the engine can read: in text, U+FFFD takes the place of what is not valid Unicode. */
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (_, v) => typeof v === "string" ? v.toWellFormed() : v);
 }
@@ -113,7 +113,7 @@ export interface EngineStartOptions {
   onLog?: (level: number, line: string) => void;
 }
 
-/** How long a process that ends waits for its GPU device to be given back. */
+/** How long an ending process waits for its GPU device to be released. */
 const DROP_GPU_LIMIT_MS = 1000;
 
 /** One WASM instance in its Worker. */
@@ -142,15 +142,15 @@ export class EngineClient {
     this.#onLog = options.onLog;
     this.#threads = new ThreadHost(
       new URL("rys.js", options.dist).href,
-      // An assertion's text comes by way of the engine's Worker, a moment after the thread's bare error.
+      // An assertion's text arrives through the engine's Worker, a moment after the thread's bare error.
       (message) => setTimeout(() => this.#fail(message), 200),
     );
     this.#worker = startThread("worker.ts", "rys-engine", (message) => this.#fail(message));
-    const { port1, port2 } = new MessageChannel(); // Deno 2.9 takes 0.1 s for a MiB to a thread of Node itself
+    const { port1, port2 } = new MessageChannel(); // Deno 2.9 takes 0.1 s to send a MiB to a Node thread directly
     this.#port = port1;
     port1.onmessage = ({ data }: MessageEvent<FromEngine>) => this.#receive(data);
     (port1 as MessagePort & { unref(): void }).unref(); // the thread itself keeps the process alive
-    // deno-lint-ignore no-explicit-any -- Node's types know another MessagePort
+    // deno-lint-ignore no-explicit-any -- Node's types have a different MessagePort
     this.#worker.postMessage(port2, [port2 as any]);
     this.#ready.promise.catch(() => {});
     for (let slot = MAX_REQUESTS - 1; slot >= 0; slot--) this.#slots.push(slot);
@@ -215,7 +215,7 @@ export class EngineClient {
         status: 503,
       });
     }
-    // Written to shared memory: reaches the engine's threads also while its Worker is busy.
+    // Written to shared memory: reaches the engine's threads even while its Worker is busy.
     const abort = () => void Atomics.store(this.#flags, slot, 1);
     try {
       const wait = gate?.enter(signal);
@@ -262,7 +262,7 @@ export class EngineClient {
     }
   }
 
-  /** Keeps the process alive while an answer is awaited, and no longer. */
+  /** Keeps the process alive while an answer is awaited, but no longer. */
   #hold(): void {
     if (this.#pending.size + this.#mem.size > 0) this.#worker.ref();
     else this.#worker.unref();
@@ -320,7 +320,7 @@ export class EngineClient {
     }
   }
 
-  /** Stops the calls under way, then ends the Worker. Harmless when it is gone already. */
+  /** Stops the calls under way, then ends the Worker. Harmless if it is already gone. */
   close(): Promise<void> {
     return this.#closing ??= (async () => {
       for (const { slot } of this.#pending.values()) Atomics.store(this.#flags, slot, 1);
@@ -335,9 +335,9 @@ export class EngineClient {
   }
 
   /**
-   * Ends the instance at once, whatever it does: for one that does not end by itself.
+   * Ends the instance at once, whatever it is doing: for one that does not end by itself.
    *
-   * @param why Said by calls that are under way.
+   * @param why The reason that calls under way reject with.
    */
   kill(why: string): void {
     this.#fail(why);
@@ -363,12 +363,12 @@ export class EngineClient {
     globalThis.removeEventListener("unload", this.#dropGpu);
     this.#port.close();
     this.#worker.terminate();
-    // A thread that waits or computes cannot be ended and would keep the memory: let all of them stop that first.
+    // A thread that waits or computes cannot be ended and would keep the memory: let them all stop first.
     if (!this.#dead) return this.#threads.end();
     Atomics.store(this.#dead, 0, 1);
     for (let slot = 0; slot < MAX_REQUESTS; slot++) Atomics.store(this.#flags, slot, 1);
     this.#dead = undefined;
-    this.#flags = new Int32Array(MAX_REQUESTS); // lets go of the instance's memory
+    this.#flags = new Int32Array(MAX_REQUESTS); // releases the instance's memory
     Deno.unrefTimer(setTimeout(() => this.#threads.end(), 700));
   }
 
@@ -406,7 +406,7 @@ export class EngineClient {
     }
   }
 
-  /** The thread's end, or half a second. */
+  /** Waits for the thread's end, but at most half a second. */
   #ended(): Promise<void> {
     return new Promise((resolve) => {
       const limit = setTimeout(resolve, 500);
@@ -426,7 +426,7 @@ export class EngineClient {
     this.#closed.resolve();
   }
 
-  /** Hands on a line of the log. */
+  /** Passes on a line of the log. */
   log(level: number, line: string): void {
     try {
       this.#onLog?.(level, line);
@@ -461,7 +461,7 @@ export class EngineClient {
     }
   }
 
-  /** A message with the host's names of files. */
+  /** A message with the host's file names. */
   #withPaths(message: string): string {
     return message.replaceAll(
       /\/rys\/file\/(\d+)(-\d+-of-\d+\.gguf)?/g,
@@ -491,7 +491,7 @@ async function buildId(dist: URL): Promise<string> {
   throw new EngineError(`Cannot start the engine: ${what}; run "deno task build" once`);
 }
 
-/** What llama.cpp says of an argument, without its usage. */
+/** What llama.cpp says about an argument, without its usage text. */
 function ofArgument(message: string): string {
   const [, flag, what] =
     /error while handling argument "([^"]+)": ([^]*?)\s*\busage:/.exec(message) ?? [];

@@ -22,9 +22,9 @@ import { packState, type StateIdentity, unpackState } from "./state.ts";
 export interface RequestOptions {
   /** Stops the request. */
   signal?: AbortSignal;
-  /** Told status and content type, before the body comes. */
+  /** Called with status and content type, before the body arrives. */
   onHead?: (status: number, contentType: string) => void;
-  /** Receives the body as it comes. */
+  /** Receives the body as it arrives. */
   onChunk?: (bytes: Uint8Array) => void;
 }
 
@@ -75,7 +75,7 @@ export class Context implements AsyncDisposable {
    *
    * The iteration throws {@linkcode EngineError} where llama-server would answer with an error, e.g. `type`
    * `"exceed_context_size_error"` with `details.n_ctx`, and with `details.n_prompt_tokens` where one prompt alone is too
-   * long. Without them it were the requests at once that did not fit together: all of those end with it.
+   * long. Without `n_prompt_tokens`, requests that ran at once did not fit together: all of them end with it.
    *
    * @example An answer as it comes
    * ```ts
@@ -112,8 +112,8 @@ export class Context implements AsyncDisposable {
    *
    * @param path Route, e.g. `/v1/chat/completions`, with a query if it takes one.
    * @param body The request.
-   * @param options `signal`; `onHead` is told status and content type before the body; `onChunk` receives the body as it
-   * comes (server-sent events when `stream` is true).
+   * @param options `signal`; `onHead` gets status and content type before the body; `onChunk` receives the body as it
+   * arrives (server-sent events when `stream` is true).
    * @returns Status, content type, and the body unless `onChunk` took it. A body that the engine could not stand is
    * answered with 400, as by llama-server.
    *
@@ -154,7 +154,7 @@ export class Context implements AsyncDisposable {
     checkBody(body, { nVocab: this.model.info.nVocab, nParallel: this.info.nParallel });
   }
 
-  /** What llama-server would say of a body that would end the engine. */
+  /** What llama-server would say about a body that would end the engine. */
   #refusal(body: unknown): Record<string, unknown> | undefined {
     if (typeof body !== "object" || body === null) return undefined;
     try {
@@ -222,12 +222,12 @@ export class Context implements AsyncDisposable {
   }
 
   /**
-   * The prompt that a chat becomes by the model's template.
+   * The prompt that the model's template makes of a chat.
    *
    * @param messages The chat.
    * @param options `tools`, and llama-server's further fields in `extra`.
    * @returns The text.
-   * @throws {EngineError} If it is no chat, or the template refuses it.
+   * @throws {EngineError} If it is not a chat, or the template refuses it.
    */
   async applyTemplate(
     messages: readonly ChatMessage[],
@@ -246,7 +246,7 @@ export class Context implements AsyncDisposable {
    *
    * @param input One text or several.
    * @returns One vector for each text, of length `model.info.nEmbd`, with Euclidean norm 1.
-   * @throws {TypeError | RangeError} If there is no text, or something else than text.
+   * @throws {TypeError | RangeError} If there is no text, or something other than text.
    * @throws {EngineError} If a text is longer than the context.
    *
    * @example Two texts
@@ -327,13 +327,13 @@ export class Context implements AsyncDisposable {
   }
 
   /**
-   * Puts a saved state into a slot, in place of what is there. A prompt that begins with its tokens then continues from
-   * there: llama-server takes the slot that has the most in common with the prompt, if that is a tenth of it at least;
+   * Loads a saved state into a slot, replacing what is there. A prompt that begins with its tokens then continues from
+   * there: llama-server takes the slot that has the most in common with the prompt, if that is at least a tenth of it;
    * {@linkcode GenerateOptions.slot} takes it whatever the prompt.
    *
-   * @param state What {@linkcode Context.saveState} gave, of a context with the same plan, model and cache types.
+   * @param state The result of {@linkcode Context.saveState} on a context with the same plan, model and cache types.
    * @param slot Which slot. Default 0.
-   * @throws {EngineError} If the state is of another plan, model or form.
+   * @throws {EngineError} If the state belongs to another plan or model, or has another form.
    */
   async loadState(state: Uint8Array, slot = 0): Promise<void> {
     this.#check();
@@ -347,7 +347,7 @@ export class Context implements AsyncDisposable {
     }
   }
 
-  /** What a state must agree on with the context it is put into. */
+  /** What a state and the context it is loaded into must agree on. */
   #identity(): StateIdentity {
     const { arch, name, nLayer, nEmbd, nVocab, nParams, modelBytes } = this.model.info;
     return {

@@ -27,7 +27,7 @@ export interface ContextInfo {
   computeBytes: number;
   /** Bytes of weights that the context reads: the model's own, whatever the plan. */
   modelBytes: number;
-  /** What its maker should know, e.g. that the size asked for became another. */
+  /** What its creator should know, e.g. that the requested size was rounded up. */
   warnings: string[];
 }
 
@@ -47,9 +47,9 @@ export interface RawContext {
   model_bytes: number;
 }
 
-/** What the engine says of a context, with its plan. */
+/** What the engine reports about a context, with its plan. */
 export function contextInfo(raw: RawContext, plan: EffectivePlan): ContextInfo {
-  // The two halves expand on their own; running another plan than the one that was shown would be worse than stopping.
+  // The two halves expand independently; running a plan other than the one shown would be worse than stopping.
   if (raw.layers.join() !== plan.layers.join() || raw.plan_hash !== planHashHex(plan.layers)) {
     throw new EngineError(
       `The engine runs layers ${raw.layers.join()}, the plan "${plan.spec}" says ${plan.layers.join()}`,

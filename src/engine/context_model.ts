@@ -16,7 +16,7 @@ export interface Logits {
 
 /** What a context needs from its model; a {@linkcode Model} is one. */
 export interface ContextModel {
-  /** What the model says about itself. */
+  /** What the model reports about itself. */
   readonly info: ModelInfo;
   /** See {@linkcode Model.tokenize}. */
   tokenize(

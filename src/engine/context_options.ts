@@ -4,7 +4,7 @@ import { llamaArgs } from "../options/llama_args.ts";
 import { knownNames, namesOf } from "../options/names.ts";
 import { optionById, optionsOf } from "../options/table.ts";
 
-/** Element types that a KV cache can have. */
+/** The element types that a KV cache can have. */
 export type KvType = CacheType;
 
 /** Speculative decoding: tokens drafted cheaply and verified by the context's own layers, plan and all. */
@@ -13,7 +13,7 @@ export interface SpeculativeOptions {
   type: "draft" | "mtp" | "ngram";
   /** Path of the draft model, for `"draft"`. */
   model?: string;
-  /** Tokens drafted at most per step. Default: upstream's. */
+  /** Most tokens to draft per step. Default: upstream's. */
   nMax?: number;
 }
 
@@ -22,17 +22,17 @@ export interface ContextOptions {
   /** The plan. Default: the model file's own `rys.layer_plan`, else none; `"none"` runs every layer once. */
   repeatLayers?: PlanInput | undefined;
   /**
-   * Context size in tokens. The requests that run at once share it: together they can hold no more, prompts and answers,
-   * and where they would, all of them end with an error. Default: the model's, at most 4096.
+   * Context size in tokens. The requests that run at once share it: together, prompts and answers cannot exceed it,
+   * and if they would, all of them end with an error. Default: the model's, at most 4096.
    */
   nCtx?: number | undefined;
   /** Tokens handed to the model at once, at least `nParallel` and 2. A request stops between two batches. Default 512. */
   nBatch?: number | undefined;
   /** Tokens computed at once (ubatch). Default 512. */
   nUbatch?: number | undefined;
-  /** Requests that run at once, in a slot each, sharing `nCtx` tokens; more wait. Default 4. */
+  /** Requests that run at once, one per slot, sharing `nCtx` tokens; further ones wait. Default 4. */
   nParallel?: number | undefined;
-  /** Threads that compute, cut at four for each core and 16. Default: the cores, at most 8. */
+  /** Threads to compute with, at most four per core and 16 more. Default: the number of cores, at most 8. */
   threads?: number | undefined;
   /** Element type of the K cache. Default `"f16"`. */
   cacheTypeK?: KvType | undefined;
@@ -66,23 +66,23 @@ const CONTEXT_OPTIONS = namesOf<ContextOptions, "context">(["context"], {
   args: 1,
 });
 
-/** The number of threads to compute with, where nobody says. */
+/** The number of threads to compute with by default. */
 export function defaultThreads(): number {
   return Math.max(1, Math.min(8, navigator.hardwareConcurrency || 1));
 }
 
-/** Requests that run at once on a context, where nobody says. */
+/** Requests that run at once on a context by default. */
 export const DEFAULT_PARALLEL = 4;
-/** Tokens in a batch and a micro-batch, where nobody says. */
+/** Tokens in a batch and a micro-batch by default. */
 export const DEFAULT_BATCH = Number(optionById("nBatch").default);
 
-/** Context size where nobody says: the model's own, at most 4096. */
+/** The default context size: the model's own, at most 4096. */
 export function defaultContext(nCtxTrain: number): number {
   return nCtxTrain > 0 ? Math.min(nCtxTrain, 4096) : 4096;
 }
 
 /**
- * What of a context's options decides the size of its memory, with what holds where one is not given.
+ * The options of a context that decide the size of its memory, with defaults for those that are not given.
  *
  * @param options The options.
  */
@@ -105,7 +105,7 @@ export function contextCost(options: ContextOptions): CostOptions {
 /**
  * llama-server's flags for a context.
  *
- * @param of What the options are of, for messages.
+ * @param of What the options belong to, for messages.
  * @param options What the caller asks for.
  * @param nCtxTrain The model's own context size.
  * @param file Makes a path readable for the engine and returns its name there.
@@ -128,14 +128,14 @@ export function contextArgs(
     nParallel,
     nBatch,
     nUbatch: Math.min(options.nUbatch ?? DEFAULT_BATCH, nBatch),
-    // Each is a Worker; many more than there are cores only wait for each other.
+    // Each is a Worker; many more than there are cores would only wait for each other.
     threads: Math.min(options.threads ?? defaultThreads(), 4 * defaultThreads() + 16),
     contextShift: options.contextShift ?? false,
   };
   const args = optionsOf("context").flatMap((row) => llamaArgs(row, values[row.id] ?? row.default));
   const add = (flag: string, value: string | number) => void args.push(flag, String(value));
   if (nParallel > 1) args.push("--kv-unified");
-  add("--poll", 5); // a millisecond: the pause between two tokens; longer spinning starves what else runs
+  add("--poll", 5); // a millisecond: the pause between two tokens; longer spinning starves everything else
   args.push("--no-cache-idle-slots");
   const adapters = scaledFiles("lora", options.lora);
   const vectors = scaledFiles("controlVectors", options.controlVectors);
@@ -175,7 +175,7 @@ export function contextArgs(
   if (vectors.length > 0) add("--control-vector-scaled", listed(vectors));
   if (spec?.type === "draft") add("-md", file(spec.model!));
   args.push(...more);
-  // llama.cpp refuses its own older word for all of the context.
+  // llama.cpp refuses -1, its own older value for the whole context.
   for (const flag of ["--repeat-last-n", "--dry-penalty-last-n"]) {
     const at = args.lastIndexOf(flag) + 1;
     if (at > 0 && args[at] === "-1") args[at] = String(values.nCtx);
@@ -183,7 +183,7 @@ export function contextArgs(
   return args;
 }
 
-/** A file and how much of it. */
+/** A file and the scale that it is applied with. */
 interface ScaledFile {
   path: string;
   scale: number;

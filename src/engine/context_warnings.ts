@@ -1,9 +1,9 @@
 import type { ContextInfo } from "./context_info.ts";
 
 /**
- * What a caller should know of the size of a context that was made.
+ * What a caller should know about the size of a new context.
  *
- * @param asked The size asked for; nothing for the default.
+ * @param asked The requested size; undefined for the default.
  * @param nCtxTrain The size that the model was trained for, 0 if it does not say.
  * @param info What was made.
  * @returns Sentences, or none.

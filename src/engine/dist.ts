@@ -1,6 +1,6 @@
 /**
- * The built WASM, from a folder of this machine or of a URL. Deno keeps what it imports, so that a package from a URL is
- * fetched once and not at every start.
+ * The built WASM, from a local folder or a URL. Deno caches what it imports, so that a package from a URL is
+ * fetched once instead of at every start.
  *
  * @module
  */
@@ -14,7 +14,7 @@
  */
 export async function compileWasm(url: URL): Promise<WebAssembly.Module> {
   if (url.protocol === "file:") return await WebAssembly.compile(await Deno.readFile(url));
-  // TypeScript 6 does not know the syntax, and Deno 2.9 fails on import.source() from a module of a URL.
+  // TypeScript 6 does not know the syntax, and Deno 2.9 fails on import.source() from a module at a URL.
   const code = `import source module from ${JSON.stringify(url.href)}; export default module;`;
   return (await import(`data:text/javascript,${encodeURIComponent(code)}`)).default;
 }
@@ -23,7 +23,7 @@ export async function compileWasm(url: URL): Promise<WebAssembly.Module> {
  * Reads `build.json`, which says what the WASM beside it was built from.
  *
  * @param dist Folder, with a slash at its end.
- * @returns What it says; undefined where it is not what the build writes.
+ * @returns Its content; undefined if it is not what the build writes.
  * @throws {Error} If it is not there.
  */
 export async function readBuildJson(

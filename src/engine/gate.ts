@@ -1,8 +1,8 @@
 /**
- * Lets at most so many in at once; the others wait in order.
+ * Lets a limited number in at once; the others wait in order.
  *
- * Each request under way holds a thread of the engine, so what would only wait there waits here instead, where a cancel
- * takes it out of the line at once.
+ * Each request under way holds one of the engine's threads, so a request that could only wait there waits here instead, where a cancel
+ * removes it from the queue at once.
  */
 export class Gate {
   #free: number;
@@ -18,7 +18,7 @@ export class Gate {
    * Waits for a place; {@linkcode Gate.leave} gives it back.
    *
    * @param signal Gives up the wait; the promise then rejects with its reason.
-   * @returns Nothing where there is a place already, so that the caller can go on at once.
+   * @returns Undefined if there is a place already, so that the caller can go on at once.
    */
   enter(signal?: AbortSignal): Promise<void> | undefined {
     if (this.#closed) return Promise.reject(this.#closed);
@@ -46,7 +46,7 @@ export class Gate {
     else this.#free++;
   }
 
-  /** Refuses those who wait and all who come later. */
+  /** Refuses those waiting and all that come later. */
   close(error: Error): void {
     this.#closed ??= error;
     for (const { refuse } of this.#waiting.splice(0)) refuse(this.#closed);

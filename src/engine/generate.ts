@@ -17,11 +17,11 @@ export interface ChatMessage {
   [field: string]: unknown;
 }
 
-/** A token that could have come, and how likely it was. */
+/** A token that could have been chosen, and how likely it was. */
 export interface TokenLogprob {
   /** Token id. */
   id: number;
-  /** Its text. That of a character made of several tokens stands at the last of them. */
+  /** Its text. If several tokens make one character, the text is with the last of them. */
   token: string;
   /** Natural logarithm of its probability. */
   logprob: number;
@@ -44,7 +44,7 @@ export interface Timings {
   promptPerSecond: number;
   /** Tokens generated. */
   predictedTokens: number;
-  /** Milliseconds for them. */
+  /** Milliseconds for generating them. */
   predictedMs: number;
   /** Tokens per second. */
   predictedPerSecond: number;
@@ -54,11 +54,11 @@ export interface Timings {
   draftAccepted?: number;
 }
 
-/** A part of the answer: whole characters of text, and at the end the reason for it. */
+/** A part of the answer: whole characters of text and, in the last one, why the answer ended. */
 export interface Piece {
   /** Text, possibly empty. Never ends inside a character. */
   text: string;
-  /** Thoughts of a reasoning model, where its template tells them apart (chat only). */
+  /** Reasoning, if the model's template separates it (chat only). */
   reasoning?: string;
   /** Tokens generated since the last piece. Their text may come later: characters and stop strings span tokens. */
   tokens: number[];
@@ -72,7 +72,7 @@ export interface Piece {
   end?: GenerationEnd;
 }
 
-/** What is known when a generation has ended. */
+/** What is known once a generation has ended. */
 export interface GenerationEnd {
   /** Why it ended. */
   finishReason: FinishReason;
@@ -88,7 +88,7 @@ export interface GenerationEnd {
   slot: number;
   /** What it cost. */
   timings: Timings;
-  /** What the answer leaves to be desired, e.g. that it is not in the form that the chat template asks for. */
+  /** What is unsatisfactory about the answer, e.g. that it does not have the form that the chat template asks for. */
   warnings?: string[];
 }
 
@@ -96,7 +96,7 @@ export interface GenerationEnd {
 export interface Completion extends GenerationEnd {
   /** All text. */
   text: string;
-  /** All thoughts, or "". */
+  /** All reasoning, or "". */
   reasoning: string;
   /** All tokens. */
   tokens: number[];
@@ -106,13 +106,13 @@ export interface Completion extends GenerationEnd {
   toolCalls: Record<string, unknown>[];
 }
 
-/** Options of {@linkcode Context.generate}. Where one is left out, llama-server's default holds. */
+/** Options of {@linkcode Context.generate}. For one that is left out, llama-server's default applies. */
 export interface GenerateOptions {
-  /** Tokens to generate at most. Default: until the model ends or the context is full. */
+  /** Most tokens to generate. Default: until the model ends or the context is full. */
   maxTokens?: number | undefined;
   /** Temperature; 0 takes the likeliest token. Default 0.8. */
   temperature?: number | undefined;
-  /** Seed of the sampler. Default: a random one, told at the end. */
+  /** Seed of the sampler. Default: a random one, reported at the end. */
   seed?: number | undefined;
   /** Strings that end the answer; they are not part of it. */
   stop?: string | string[] | undefined;
@@ -124,23 +124,23 @@ export interface GenerateOptions {
   minP?: number | undefined;
   /** Penalty on repeated tokens. Default 1: none. */
   repeatPenalty?: number | undefined;
-  /** Tokens that `repeatPenalty` looks back. Default 64. */
+  /** How many tokens back `repeatPenalty` looks. Default 64. */
   repeatLastN?: number | undefined;
   /** OpenAI's presence penalty. Default 0. */
   presencePenalty?: number | undefined;
   /** OpenAI's frequency penalty. Default 0. */
   frequencyPenalty?: number | undefined;
-  /** A GBNF grammar that the answer follows. */
+  /** A GBNF grammar that the answer must follow. */
   grammar?: string | undefined;
-  /** A JSON schema that the answer follows. */
+  /** A JSON schema that the answer must follow. */
   jsonSchema?: Record<string, unknown> | undefined;
-  /** Give this many likely tokens for each place. */
+  /** Give this many of the likeliest tokens for each position. */
   logprobs?: number | undefined;
-  /** Keep going over the model's end token. Default false. */
+  /** Keep going past the model's end token. Default false. */
   ignoreEos?: boolean | undefined;
-  /** Reuse what the last prompt of the slot has in common. Default true. */
+  /** Reuse the part that the prompt has in common with the slot's last one. Default true. */
   cachePrompt?: boolean | undefined;
-  /** Slot of the context to run in, waiting while it is taken. Default: llama-server's choice, by the prompt. */
+  /** Slot of the context to run in, waiting while it is taken. Default: llama-server chooses by the prompt. */
   slot?: number | undefined;
   /** Tools in OpenAI's form (chat only). */
   tools?: Record<string, unknown>[] | undefined;
@@ -160,9 +160,9 @@ function isChat(prompt: Prompt): prompt is readonly ChatMessage[] {
 }
 
 /**
- * Refuses content parts that no model can be given here.
+ * Refuses content parts that cannot be given to a model here.
  *
- * @throws {EngineError} If a part is no text.
+ * @throws {EngineError} If a part is not text.
  */
 export function checkContent(message: ChatMessage | null, i: number): void {
   const content = message?.content;
@@ -179,7 +179,7 @@ export function checkContent(message: ChatMessage | null, i: number): void {
   }
 }
 
-/** Types of content parts that llama-server would hand to a multimodal projector. */
+/** Types of content parts that llama-server would pass to a multimodal projector. */
 const MEDIA = /^(?:input_)?(image|audio|video)(?:_url)?$/;
 
 function checkPrompt(prompt: Prompt, nVocab: number): void {
@@ -209,7 +209,7 @@ const OPTIONS = namesOf<GenerateOptions, "generate">(["generate"], {
   signal: 1,
 });
 
-/** Fields of llama-server's request that decide the form of its answer, or that are options already. */
+/** Fields of llama-server's request that decide the form of its answer, or that already are options. */
 const RESERVED = [
   "stream",
   "prompt",
@@ -223,31 +223,6 @@ const RESERVED = [
   "grammar_lazy",
   "grammar_triggers",
 ];
-
-/** Levels of a grammar or a schema. */
-const MAX_NESTING = 500;
-
-/** Depth of parentheses in a grammar, those in strings and classes counted as well. */
-function nesting(grammar: string): number {
-  let open = 0;
-  let most = 0;
-  for (const c of grammar) {
-    if (c === "(") most = Math.max(most, ++open);
-    else if (c === ")") open--;
-  }
-  return most;
-}
-
-/** Depth of an object, counted no further than just past the limit. */
-function depth(value: unknown): number {
-  let level: unknown[] = [value];
-  let n = 0;
-  while (level.length > 0 && n <= MAX_NESTING) {
-    level = level.flatMap((v) => typeof v === "object" && v !== null ? Object.values(v) : []);
-    n++;
-  }
-  return n;
-}
 
 function checkGenerate(options: GenerateOptions, nSlots: number): void {
   knownNames("generate()", options, OPTIONS);
@@ -276,13 +251,6 @@ function checkGenerate(options: GenerateOptions, nSlots: number): void {
         `extra.${key} would change the form of the answer; use context.request() for that`,
       );
     }
-  }
-  // Upstream's parsers recurse; what is deeper than this would end the whole instance.
-  if (options.grammar !== undefined && nesting(options.grammar) > MAX_NESTING) {
-    throw new RangeError(`grammar is nested deeper than ${MAX_NESTING} parentheses`);
-  }
-  if (options.jsonSchema !== undefined && depth(options.jsonSchema) > MAX_NESTING) {
-    throw new RangeError(`jsonSchema is nested deeper than ${MAX_NESTING} levels`);
   }
   if (options.grammar !== undefined && options.jsonSchema !== undefined) {
     throw new TypeError("grammar and jsonSchema exclude each other");
@@ -326,7 +294,7 @@ export function requestBody(
   for (const { id, field } of optionsOf("generate")) {
     if (field !== undefined && id !== "seed") put(field, options[id as keyof GenerateOptions]);
   }
-  if (options.repeatLastN === -1) body.repeat_last_n = nCtx; // llama.cpp refuses its own older word for it
+  if (options.repeatLastN === -1) body.repeat_last_n = nCtx; // llama.cpp refuses its own older value for it
   put("cache_prompt", options.cachePrompt);
   put("id_slot", options.slot);
   put("stop", options.stop === undefined ? undefined : [options.stop].flat());
@@ -416,7 +384,7 @@ const toTimings = (t: RawTimings): Timings => ({
     : {}),
 });
 
-/** What upstream says, as an error of the server, where the cache has no cell left for one more token. */
+/** What upstream says, as a server error, when the cache has no cell left for one more token. */
 const FULL = "Context size has been exceeded.";
 
 /** llama-server's error object as an exception. */

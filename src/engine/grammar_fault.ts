@@ -10,10 +10,10 @@ export interface GrammarFault {
 }
 
 /**
- * Reads of a message of llama.cpp's what is wrong with a grammar or a schema.
+ * Reads from one of llama.cpp's messages what is wrong with a grammar or a schema.
  *
- * @param message The message, or one that has been made of it already.
- * @returns Nothing where the message is another one.
+ * @param message The message, or one already made from it.
+ * @returns Undefined if the message is about something else.
  */
 export function grammarFault(message: string): GrammarFault | undefined {
   const schema = /JSON schema (?:error|cannot be used:) at (\S*): ([^]*)$/.exec(message);
@@ -25,10 +25,10 @@ export function grammarFault(message: string): GrammarFault | undefined {
 }
 
 /**
- * A message about a grammar or a schema, in the words of who gave it.
+ * A message about a grammar or a schema, in the terms of whoever gave it.
  *
  * @param message The message.
- * @returns The message itself where it is about something else.
+ * @returns The message itself if it is about something else.
  */
 export function sayGrammarFault(message: string): string {
   const fault = grammarFault(message);

@@ -22,7 +22,7 @@ import { type ModelSource, openSources, pathSource } from "./source.ts";
 
 /** Options of {@linkcode loadModel}. */
 export interface LoadModelOptions {
-  /** Told how much is loaded, 0 to 1. */
+  /** Called with how much is loaded, 0 to 1. */
   onProgress?: ((fraction: number) => void) | undefined;
   /** Stops the loading; the promise then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -33,13 +33,13 @@ export interface LoadModelOptions {
   /** Folder of the built WASM, with a slash at its end. Default: the package's own `wasm/dist/`. */
   dist?: URL | undefined;
   /**
-   * Where to compute. `"auto"` (default): on the GPU if there is one that is no software rasteriser; `"required"`: on
-   * whatever adapter WebGPU offers, or fail; `"off"`: on the CPU, and WebGPU is not touched.
+   * Where to compute. `"auto"` (default): on the GPU if there is one that is not a software rasteriser; `"required"`: on
+   * whatever adapter WebGPU offers, or fail; `"off"`: on the CPU, without touching WebGPU.
    */
   gpu?: "auto" | "off" | "required" | undefined;
   /** How many layers' weights go to the GPU, from the last one on; the output layer counts as one. Default `"all"`. */
   gpuLayers?: number | "all" | undefined;
-  /** Which adapter, where there are several. Default: the system's choice. */
+  /** Which adapter to use if there are several. Default: the system's choice. */
   powerPreference?: "low-power" | "high-performance" | undefined;
   /** How the GPU is driven; for measurements and tests. */
   gpuBridge?: Pick<GpuChoice, "provider" | "readback" | "immediate" | "vendor"> | undefined;
@@ -54,26 +54,26 @@ export interface LoadModelOptions {
   args?: string[] | undefined;
 }
 
-/** Weight of a log line. */
+/** Severity of a log line. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** How long {@linkcode Model.dispose} waits for what is under way. */
+/** How long {@linkcode Model.dispose} waits for calls under way. */
 const DISPOSE_LIMIT_MS = 10_000;
 
-/** Types of a KV cache that the GPU backend can write. */
+/** The KV cache types that the GPU backend can write. */
 const GPU_KV_TYPES: readonly KvType[] = ["f32", "f16", "q8_0", "q4_0"];
 
 const LOG_LEVELS: Record<number, LogLevel> = { 1: "debug", 2: "info", 3: "warn", 4: "error" };
 
 /**
- * Loads a GGUF model. Its weights are held once, however many contexts run on it. A loaded model does
- * not keep the process from ending; what is awaited of it does.
+ * Loads a GGUF model. Its weights are kept once, however many contexts run on it. A loaded model does
+ * not keep the process from ending; a call that is awaited does.
  *
  * @param source A path (of any shard of a split model), a `file:` URL, a `Blob`, the file's bytes, or what `readModel()`
  * gave.
  * @param options Progress, cancel, logging.
  * @returns The model; dispose of it, or hold it with `await using`.
- * @throws {GgufError} If the file is no GGUF, is cut, or says something impossible.
+ * @throws {GgufError} If the file is not a GGUF, is truncated, or says something impossible.
  * @throws {EngineError} If the WASM is not built, or llama.cpp cannot load the model.
  *
  * @example
@@ -126,7 +126,7 @@ export async function loadModel(
       const size = inUnits(cpuBytes, 1024, UNITS);
       client.log(
         3,
-        `the GPU cannot hold or compute ${size} of weights, the CPU does: ${names.join(", ")}`,
+        `the GPU cannot hold or compute ${size} of weights; the CPU does: ${names.join(", ")}`,
       );
     }
     return model;
@@ -182,7 +182,7 @@ function modelArgs(options: LoadModelOptions): string[] {
 
 /** A loaded model. Made by {@linkcode loadModel}. */
 export class Model implements ContextModel, AsyncDisposable {
-  /** What the model says of itself. */
+  /** What the model reports about itself. */
   readonly info: ModelInfo;
   readonly #client: EngineClient;
   readonly #handle: number;
@@ -197,7 +197,7 @@ export class Model implements ContextModel, AsyncDisposable {
   }
 
   /**
-   * Resolves a plan on this model, without making a context. What it returns may be given as a plan in turn.
+   * Resolves a plan on this model, without making a context. The result may itself be given as a plan.
    *
    * @param repeatLayers The plan. Default: the model file's own, else none.
    * @returns The layers that would run.
@@ -255,7 +255,7 @@ export class Model implements ContextModel, AsyncDisposable {
         kind,
         words,
       });
-      // The model is not freed before what was made on it meanwhile.
+      // The model is not freed before a context that was made on it meanwhile.
       const made = call.then(async ({ handle, text }) => {
         if (!this.#disposing) return { handle, text };
         await this.#client.call({ fn: "context_free", context: handle });
@@ -276,13 +276,13 @@ export class Model implements ContextModel, AsyncDisposable {
     return context;
   }
 
-  /** The GPU backend writes caches of some types only; another stays in memory, and its attention on the CPU. */
+  /** The GPU backend writes only some cache types; any other stays in memory, with its attention on the CPU. */
   #cacheArgs(options: ContextOptions): string[] {
     if (!this.info.gpu) return [];
     const types = [options.cacheTypeK, options.cacheTypeV].filter((type) => type !== undefined);
     const other = types.find((type) => !GPU_KV_TYPES.includes(type));
     if (!other) return [];
-    this.#client.log(3, `the GPU keeps no cache of type ${other}: it stays in memory`);
+    this.#client.log(3, `the GPU cannot keep a cache of type ${other}: it stays in memory`);
     return ["--no-kv-offload"];
   }
 
@@ -412,7 +412,7 @@ export class Model implements ContextModel, AsyncDisposable {
     return this.#client.heapBytes();
   }
 
-  /** What the GPU bridge did since the model was loaded, for measurements; null on the CPU. */
+  /** What the GPU bridge has done since the model was loaded, for measurements; null on the CPU. */
   gpuCounts(): Promise<GpuCounts & { recorded: number } | null> {
     return this.#client.gpuCounts();
   }
@@ -424,10 +424,10 @@ export class Model implements ContextModel, AsyncDisposable {
 
   #disposing: Promise<void> | undefined;
 
-  /** Stops what runs, frees contexts and weights, ends the Worker. Harmless a second time. */
+  /** Stops everything that runs, frees contexts and weights, ends the Worker. Harmless when called again. */
   dispose(): Promise<void> {
     return this.#disposing ??= (async () => {
-      // What does not end, e.g. a chat template that loops, must not hold up who wants to leave.
+      // A call that does not end, e.g. a chat template that loops, must not keep the caller from leaving.
       const limit = setTimeout(
         () => this.#client.kill("it did not end by itself"),
         DISPOSE_LIMIT_MS,

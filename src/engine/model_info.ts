@@ -1,12 +1,12 @@
 import type { EngineGpu } from "./protocol.ts";
 
-/** What a loaded model says of itself. */
+/** What a loaded model reports about itself. */
 export interface ModelInfo {
   /** `general.architecture`. */
   arch: string;
   /** `general.name`, or "". */
   name: string;
-  /** In a few words: architecture, parameters, number format, bytes; e.g. `"qwen3, 1.7 M parameters, F16, 3.2 MiB"`. */
+  /** In a few words: architecture, parameters, number format, size; e.g. `"qwen3, 1.7 M parameters, F16, 3.2 MiB"`. */
   desc: string;
   /** Trunk layers. */
   nLayer: number;
@@ -56,7 +56,7 @@ export interface ModelGpu {
   bytes: number;
   /** Bytes of weights in memory. */
   cpuBytes: number;
-  /** Weights that stayed in memory since the GPU cannot bind or compute them: the largest ones, at most 16. */
+  /** Weights that stayed in memory because the GPU cannot bind or compute them: the largest ones, at most 16. */
   cpuTensors: { name: string; bytes: number }[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Threads of a WASM instance that lives in a Worker, made by the thread above it. Under Deno 2.9 a Worker hears a Worker
- * that it made itself only every half second, so emscripten's `new Worker` becomes a request to the thread above, and
+ * The threads of a WASM instance in a Worker, started by the thread above it. Under Deno 2.9 a Worker receives messages from a Worker
+ * that it started itself only every half second, so emscripten's `new Worker` becomes a request to the thread above, and
  * the two talk through a port (see thread.ts).
  *
  * @module
@@ -15,7 +15,7 @@ export type ThreadMessage =
   | { op: "thread-end"; id: number };
 
 /**
- * Makes this Worker's `new Worker` a request to the thread above.
+ * Turns this Worker's `new Worker` into a request to the thread above.
  *
  * @param post Sends to the thread above.
  */
@@ -27,7 +27,7 @@ export function installPortWorkers(
     readonly #id = next++;
     readonly #port: MessagePort;
     onmessage: ((event: MessageEvent) => void) | null = null;
-    onerror: ((event: ErrorEvent) => void) | null = null; // the thread above hears errors itself
+    onerror: ((event: ErrorEvent) => void) | null = null; // the thread above receives errors itself
 
     constructor() {
       const { port1, port2 } = new MessageChannel();
@@ -46,7 +46,7 @@ export function installPortWorkers(
     }
   }
   Object.assign(globalThis, { Worker: PortWorker });
-  // Deno 2.9 may sleep through the wake-up of a waitAsync; without it emscripten posts messages.
+  // Deno 2.9 may miss the wake-up of a waitAsync; without waitAsync emscripten posts messages.
   Object.assign(Atomics, { waitAsync: undefined });
 }
 
@@ -58,7 +58,7 @@ export class ThreadHost {
 
   /**
    * @param js URL of emscripten's module.
-   * @param onError Told when a thread dies of an error.
+   * @param onError Called when an error ends a thread.
    */
   constructor(js: string, onError: (message: string) => void) {
     this.#js = js;
@@ -77,8 +77,8 @@ export class ThreadHost {
       "message",
       ({ message }: { op: "thread-error"; message: string }) => this.#onError(message),
     );
-    thread.unref(); // the instance's own Worker keeps the process alive while there is something to do
-    // deno-lint-ignore no-explicit-any -- Node's types know another MessagePort
+    thread.unref(); // the instance's own Worker keeps the process alive while there is work
+    // deno-lint-ignore no-explicit-any -- Node's types have a different MessagePort
     thread.postMessage({ port: message.port, js: this.#js }, [message.port as any]);
     this.#threads.set(message.id, thread);
   }

@@ -1,5 +1,5 @@
 /**
- * Messages between the library and the engine's Worker, and the numbers that stand in `cpp/rys.h` as well.
+ * Messages between the library and the engine's Worker, and the numbers that `cpp/rys.h` has as well.
  *
  * @module
  */

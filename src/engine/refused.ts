@@ -1,7 +1,7 @@
 import { EngineError } from "./client.ts";
 
 /**
- * The error for a request with a field that cannot be taken.
+ * The error for a request with a field that cannot be accepted.
  *
  * @param name The field.
  * @param what What is wrong with it, or what it may be.

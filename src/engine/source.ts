@@ -5,18 +5,18 @@ import { EngineError, type EngineFile } from "./client.ts";
 
 /**
  * Where a model comes from: a path (of any shard of a split model), a `file:` URL (as such or as text), a `Blob`, its
- * bytes, or what {@linkcode readModel} has read, whose header is then not read again.
+ * bytes, or the result of {@linkcode readModel}, whose header is then not read again.
  */
 export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | GgufModel;
 
 /**
- * Checks a model's header and gives its files to read from, first shard first.
+ * Checks a model's header and returns its files, first shard first.
  *
- * @throws {GgufError} If a file is no sound GGUF or a shard is missing.
+ * @throws {GgufError} If a file is not a sound GGUF or a shard is missing.
  */
 export async function openSources(source: ModelSource): Promise<EngineFile[]> {
   if (source instanceof Uint8Array || source instanceof ArrayBuffer) {
-    source = new File([source], "bytes"); // messages call it so
+    source = new File([source], "bytes"); // its name in messages
   }
   if (source instanceof Blob) {
     const blob = source;
@@ -55,7 +55,7 @@ function isModel(source: unknown): source is GgufModel {
 }
 
 /**
- * A source that the engine's Worker opens itself.
+ * A file that the engine's Worker opens itself.
  *
  * @throws {EngineError} If there is no such file.
  */

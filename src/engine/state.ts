@@ -1,8 +1,8 @@
 import { EngineError } from "./client.ts";
 
-/** What a saved state and the context it is put into must agree on. */
+/** What a saved state and the context it is loaded into must agree on. */
 export interface StateIdentity {
-  /** The model, as far as its header tells it from others. */
+  /** The model, identified by its header. */
   model: string;
   /** The plan as text, for messages. */
   plan: string;
@@ -17,7 +17,7 @@ export interface StateIdentity {
 interface Head extends StateIdentity {
   /** Bytes that follow. */
   bytes: number;
-  /** Their SHA-256: llama.cpp ends the process at a state that is damaged. */
+  /** Their SHA-256: a damaged state would make llama.cpp end the process. */
   sha256: string;
 }
 
@@ -26,7 +26,7 @@ const MAGIC = "RYSSTAT1";
 const digest = async (bytes: Uint8Array<ArrayBuffer>) =>
   new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 
-/** Puts what a state belongs to before llama.cpp's bytes. */
+/** Prefixes llama.cpp's bytes with what the state belongs to. */
 export async function packState(
   bytes: Uint8Array,
   identity: StateIdentity,
@@ -43,9 +43,9 @@ export async function packState(
 }
 
 /**
- * Gives llama.cpp's bytes of a state that belongs to this context.
+ * Returns llama.cpp's bytes of a state that belongs to this context.
  *
- * @throws {EngineError} If it is no state, is damaged, or belongs to another model, plan or form of cache.
+ * @throws {EngineError} If it is not a state, is damaged, or belongs to another model, plan or cache type.
  */
 export async function unpackState(
   state: Uint8Array,
@@ -57,26 +57,26 @@ export async function unpackState(
   };
   const text = new TextDecoder();
   if (state.length < 12 || text.decode(state.subarray(0, 8)) !== MAGIC) {
-    return refuse(`${state.length} bytes that no saveState() gave`);
+    return refuse(`its ${state.length} bytes do not come from saveState()`);
   }
   const n = new DataView(state.buffer, state.byteOffset).getUint32(8, true);
   let head: Head;
   try {
     head = JSON.parse(text.decode(state.subarray(12, 12 + n)));
   } catch {
-    return refuse("its head is damaged");
+    return refuse("its header is damaged");
   }
-  if (typeof head !== "object" || head === null) return refuse("its head is damaged");
+  if (typeof head !== "object" || head === null) return refuse("its header is damaged");
   const bytes = new Uint8Array(state.subarray(12 + n));
   if (bytes.length !== head.bytes) {
-    return refuse(`it is cut: ${bytes.length} bytes of ${head.bytes}`);
+    return refuse(`it is truncated: ${bytes.length} bytes of ${head.bytes}`);
   }
   if (await digest(bytes) !== head.sha256) return refuse("its bytes are damaged");
   if (head.model !== identity.model) {
-    return refuse(`it is of model ${head.model}, this is ${identity.model}`);
+    return refuse(`it belongs to model ${head.model}, this is ${identity.model}`);
   }
   if (head.planHash !== identity.planHash) {
-    return refuse(`it is of plan "${head.plan}", this context runs "${identity.plan}"`);
+    return refuse(`it belongs to plan "${head.plan}", this context runs "${identity.plan}"`);
   }
   const types = (of: StateIdentity) => `${of.cacheTypeK}/${of.cacheTypeV}`;
   if (types(head) !== types(identity)) {

@@ -13,7 +13,7 @@ listen(async ({ port, js }: { port: MessagePort; js: string }) => {
     port.postMessage(message, transfer)) as typeof self.postMessage;
   Object.assign(Atomics, { waitAsync: undefined }); // as in port_worker.ts
   await import(js); // sees its name, and listens on self.onmessage
-  // An error that got this far ends the instance. Told as a message: Deno prints what a Worker dies of.
+  // An error that gets this far ends the instance. Reported as a message, since Deno would print an uncaught one.
   self.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
     const { reason } = event;

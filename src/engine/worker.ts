@@ -1,8 +1,8 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 
-// The engine's Worker: owns the WASM instance and serves its event loop. It never waits; what takes long runs on the
-// instance's own threads, which reach this Worker for files of the host.
+// The engine's Worker: owns the WASM instance and serves its event loop. It never waits: long work runs on the
+// instance's own threads, which come back to this Worker for the host's files.
 
 import { endThread, listen } from "./worker_scope.ts";
 import { compileWasm } from "./dist.ts";
@@ -26,7 +26,7 @@ interface Instance {
   [name: `_${string}`]: Export;
 }
 
-/** What the WASM calls in this Worker. */
+/** The functions that the WASM calls in this Worker. */
 interface WasmImports {
   event(req: number, kind: number, aux: number, data: number, n: number): void;
   read(ctx: Pointer, result: Pointer, id: number, dst: number, n: number, offset: number): void;
@@ -115,7 +115,7 @@ const host: WasmImports = {
 async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   installPortWorkers(post);
   const opening = GpuHost.open(message.gpu, (text) => post({ op: "fatal", message: text }));
-  opening.catch(() => {}); // heard below
+  opening.catch(() => {}); // handled below
   const [module, { default: create }] = await Promise.all([
     compileWasm(new URL(message.wasm)),
     import(message.js),
@@ -137,7 +137,7 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
       WebAssembly.instantiate(module, imports).then((i) => ready(i, module));
       return {};
     },
-    // Some of upstream's code writes to the terminal; here that is a line of the log like others.
+    // Some of upstream's code writes to the terminal; here that becomes a line of the log.
     print: (line: string) => log(2, line),
     printErr: (line: string) => log(3, line),
     onAbort: (reason: unknown) => post({ op: "fatal", message: String(reason) }),
@@ -147,7 +147,7 @@ async function init(message: Extract<ToEngine, { op: "init" }>): Promise<void> {
   const id = text(Number(idAt));
   if (id !== message.buildId) {
     throw new Error(
-      `the WASM is of build ${id}, this package of build ${message.buildId}: run "deno task build"`,
+      `the WASM is from build ${id}, this package from build ${message.buildId}: run "deno task build"`,
     );
   }
   gpu?.attach(instance as unknown as GpuInstance);
@@ -217,7 +217,7 @@ function dispatch(req: number, c: Extract<ToEngine, { op: "call" }>["call"]): vo
   }
 }
 
-/** A thread can be ended only while it waits for nothing, so they return first. */
+/** A thread can be ended only while it waits for nothing, so all of them return first. */
 async function close(): Promise<void> {
   const { PThread } = instance;
   call("shutdown");

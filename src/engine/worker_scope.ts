@@ -1,7 +1,7 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 
-// Makes a thread of Node look like a Worker of the web, for which emscripten's code is made.
+// Makes a Node thread look like a web Worker, which emscripten's code expects.
 
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -9,16 +9,16 @@ Object.assign(globalThis, { self: globalThis, name: workerData, WorkerGlobalScop
 
 /** Sends to the thread above. */
 export function post(message: unknown, transfer: Transferable[] = []): void {
-  // deno-lint-ignore no-explicit-any -- Node's types know another MessagePort
+  // deno-lint-ignore no-explicit-any -- Node's types have a different MessagePort
   parentPort!.postMessage(message, transfer as any);
 }
 
-/** Ends this thread from within; one that held a GPU and is ended from above can take the process with it. */
+/** Ends this thread from within: if it held a GPU, ending it from above can crash the process. */
 export function endThread(): void {
   (globalThis as unknown as { close?(): void }).close?.();
 }
 
-/** Hears the thread above, and keeps this one alive. */
+/** Receives messages from the thread above, and keeps this one alive. */
 export function listen<T>(receive: (message: T) => void): void {
   parentPort!.on("message", receive);
 }

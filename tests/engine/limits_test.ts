@@ -41,10 +41,21 @@ Deno.test("generate() refuses what would change the form of its answer", async (
   assertThrows(() => context.generate("Once", { stop: "" }), TypeError, "stop");
   assertThrows(() => context.generate("Once", { repeatLastN: 2 ** 31 - 1 }), RangeError);
   const grammar = `root ::= ${"(".repeat(30_000)}"a"${")".repeat(30_000)}`;
-  assertThrows(() => context.generate("Once", { grammar }), RangeError, "nested deeper");
+  await assertRejects(
+    () => context.generate("Once", { grammar }).text(),
+    EngineError,
+    "nested deeper",
+  );
   let jsonSchema: Record<string, unknown> = { type: "string" };
+  for (let i = 0; i < 120; i++) jsonSchema = { type: "array", items: jsonSchema };
+  const shallow = context.generate("Once", { jsonSchema, maxTokens: 2 });
+  assert((await shallow.completion()).nGenerated > 0);
   for (let i = 0; i < 3000; i++) jsonSchema = { type: "array", items: jsonSchema };
-  assertThrows(() => context.generate("Once", { jsonSchema }), RangeError, "nested deeper");
+  await assertRejects(
+    () => context.generate("Once", { jsonSchema }).text(),
+    EngineError,
+    "nested deeper",
+  );
   assert((await context.generate("Once", { maxTokens: 2 }).text()).length > 0);
 });
 
