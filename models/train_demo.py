@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -32,16 +33,40 @@ D, HEADS, HD, FF, N = 64, 2, 32, 128, 40
 EPS, ROPE = 1e-6, 10000.0
 CTX = 2048
 
-# name, layers, steps, rows, row length, share of random repeated rows, peak and final rate, share of steps with a
-# repeated block, share of dense recall passages, mix of documents (stories, facts, sums, recall, chats)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part of the training run."""
+    name: str
+    layers: int
+    steps: int
+    rows: int                 # in a batch
+    length: int               # of a row, in tokens
+    random_rows: float        # share of rows that repeat random tokens
+    peak_rate: float
+    final_rate: float
+    plans: float              # share of steps that run a block of layers twice
+    dense: float              # share of recall passages that are dense
+    mix: tuple                # weights of the documents: stories, facts, sums, recall, chats
+    pairs: float = 0.         # share of the other rows that are pairs of random tokens (pair_row)
+
+
 STAGES = [
-    ("a-induction", 4, 1057, 48, 96, .5, 3e-3, 3e-3, 0, .2, corpus.MIX),
-    ("b-recall", 4, 400, 48, 96, .12, 3e-3, 3e-3, 0, .6, (.15, .06, .06, .58, .15)),
-    ("c-pairs", 4, 700, 48, 96, .08, 3e-3, 3e-3, 0, .6, (.15, .06, .06, .58, .15), .5),
-    ("d-text", 4, 500, 32, 160, .03, 3e-3, 1e-3, 0, .3, corpus.MIX),
-    ("e-grow", 40, 85, 16, 128, 0, 1.5e-3, 1.2e-3, .5, .4, (.3, .1, .1, .32, .18), .1),
-    ("f-long", 40, 215, 8, 256, 0, 1.5e-3, 1e-4, .5, .25, (.25, .07, .08, .42, .18)),
-    ("g-polish", 40, 64, 8, 256, 0, 8e-4, 5e-5, .7, .25, (.25, .07, .08, .42, .18)),
+    Stage("a-induction", layers=4, steps=1057, rows=48, length=96, random_rows=.5, peak_rate=3e-3, final_rate=3e-3,
+          plans=0, dense=.2, mix=corpus.MIX),
+    Stage("b-recall", layers=4, steps=400, rows=48, length=96, random_rows=.12, peak_rate=3e-3, final_rate=3e-3,
+          plans=0, dense=.6, mix=(.15, .06, .06, .58, .15)),
+    Stage("c-pairs", layers=4, steps=700, rows=48, length=96, random_rows=.08, peak_rate=3e-3, final_rate=3e-3,
+          plans=0, dense=.6, mix=(.15, .06, .06, .58, .15), pairs=.5),
+    Stage("d-text", layers=4, steps=500, rows=32, length=160, random_rows=.03, peak_rate=3e-3, final_rate=1e-3,
+          plans=0, dense=.3, mix=corpus.MIX),
+    Stage("e-grow", layers=40, steps=85, rows=16, length=128, random_rows=0, peak_rate=1.5e-3, final_rate=1.2e-3,
+          plans=.5, dense=.4, mix=(.3, .1, .1, .32, .18), pairs=.1),
+    Stage("f-long", layers=40, steps=215, rows=8, length=256, random_rows=0, peak_rate=1.5e-3, final_rate=1e-4,
+          plans=.5, dense=.25, mix=(.25, .07, .08, .42, .18)),
+    Stage("g-polish", layers=40, steps=64, rows=8, length=256, random_rows=0, peak_rate=8e-4, final_rate=5e-5,
+          plans=.7, dense=.25, mix=(.25, .07, .08, .42, .18)),
 ]
 PLANS = [("none", None), ("(20,24)", (20, 24)), ("(33,34)", (33, 34)), ("(26,34)", (26, 34)), ("(8,16)", (8, 16)), ("(0,1)", (0, 1)),
          ("(1,2)", (1, 2)), ("(38,39)", (38, 39)), ("(39,40)", (39, 40)), ("(0,40)", (0, 40))]
@@ -63,27 +88,28 @@ def rope(x, cos, sin):                       # llama.cpp's NEOX form: halves, no
 
 
 def hidden(p, toks, idx):
-    x = p["embd"][toks]
+    """What the last layer leaves: toks [B, L] -> [B, L, D], the layers in the order of idx [n layers that run]."""
+    x = p["embd"][toks]                                              # [B, L, D]
     B, L = toks.shape
     f = ROPE ** (-jnp.arange(0, HD, 2) / HD)
-    ang = jnp.arange(L)[:, None] * f[None]
+    ang = jnp.arange(L)[:, None] * f[None]                           # [L, HD / 2]
     cos, sin = jnp.cos(ang), jnp.sin(ang)
     mask = jnp.where(jnp.tril(jnp.ones((L, L), bool)), 0., -1e30)
 
     def layer(x, w):
         h = norm(x, w["attn_norm"])
-        q = norm((h @ w["q"]).reshape(B, L, HEADS, HD), w["q_norm"])
-        k = norm(h @ w["k"], w["k_norm"])
-        v = h @ w["v"]
+        q = norm((h @ w["q"]).reshape(B, L, HEADS, HD), w["q_norm"])    # [B, L, HEADS, HD]
+        k = norm(h @ w["k"], w["k_norm"])                            # [B, L, HD]: one head of keys and values
+        v = h @ w["v"]                                               # [B, L, HD]
         q = rope(q, cos[:, None], sin[:, None])
         k = rope(k, cos, sin)
-        s = jnp.einsum("blhd,bmd->bhlm", q, k) * HD ** -.5 + mask
+        s = jnp.einsum("blhd,bmd->bhlm", q, k) * HD ** -.5 + mask    # [B, HEADS, L, L]
         o = jnp.einsum("bhlm,bmd->blhd", jax.nn.softmax(s, -1), v).reshape(B, L, HEADS * HD)
         x = x + o @ w["o"]
         h = norm(x, w["ffn_norm"])
         return x + (jax.nn.silu(h @ w["gate"]) * (h @ w["up"])) @ w["down"], None
 
-    layers = jax.tree.map(lambda a: a[idx], p["layers"])
+    layers = jax.tree.map(lambda a: a[idx], p["layers"])             # each [len(idx), ...]
     x, _ = jax.lax.scan(layer, x, layers)
     return norm(x, p["out_norm"])
 
@@ -166,6 +192,7 @@ def pair_row(tok, r, L):
 
 
 def batch_tokens(tok, r, B, L, rand, dense=.2, mix=corpus.MIX, pairs=0.):
+    """Input tokens, target tokens and weights of the targets, each [B, L]."""
     corpus.DENSE = dense
     toks, wts = np.zeros((B, L + 1), np.int32), np.zeros((B, L + 1), np.float32)
     for b in range(B):
@@ -213,7 +240,7 @@ def get_tok():
 
 
 def optimizer(stage):
-    steps, hi, lo = stage[2], stage[6], stage[7]
+    steps, hi, lo = stage.steps, stage.peak_rate, stage.final_rate
     warm = min(100, steps // 5)
     sched = optax.join_schedules([optax.linear_schedule(hi * .05, hi, warm), optax.cosine_decay_schedule(hi, max(1, steps - warm), lo / hi)], [warm])
     return optax.chain(optax.clip_by_global_norm(1.), optax.adamw(sched, b2=.98, weight_decay=.01))
@@ -224,7 +251,7 @@ def train(until=None):
     log = CACHE / "log.jsonl"
     prev = None
     for si, stage in enumerate(STAGES):
-        name, n, steps, B, L, rand, hi, lo, share, dense, mix, *pairs = stage
+        name, n, steps = stage.name, stage.layers, stage.steps
         opt = optimizer(stage)
         like = init(jax.random.PRNGKey(SEED), n, tok.n)
         done, part = CACHE / f"{name}.npz", CACHE / f"{name}.part.npz"
@@ -245,8 +272,8 @@ def train(until=None):
         @functools.partial(jax.jit, donate_argnums=(0, 1))
         def step(p, st, x, y, w, idx):
             def loss(p):
-                h = hidden(p, x, idx)
-                lg = h @ p["embd"][:targets].T
+                h = hidden(p, x, idx)                                # [B, L, D]
+                lg = h @ p["embd"][:targets].T                       # [B, L, targets]
                 ww = jnp.where(y < targets, w, 0.)
                 ce = optax.softmax_cross_entropy_with_integer_labels(lg, jnp.minimum(y, targets - 1))
                 return (ce * ww).sum() / ww.sum()
@@ -258,11 +285,11 @@ def train(until=None):
         for s in range(start, steps):
             r = random.Random(f"{SEED}/{name}/{s}")
             idx = plan_index(None, n)
-            if r.random() < share:
+            if r.random() < stage.plans:
                 k = r.choices([4, 1, 8], [.5, .2, .3])[0]
                 i = r.randint(2, N - 2 - k)
                 idx = plan_index((i, i + k))
-            x, y, w = batch_tokens(tok, r, B, L, rand, dense, mix, *pairs)
+            x, y, w = batch_tokens(tok, r, stage.rows, stage.length, stage.random_rows, stage.dense, stage.mix, stage.pairs)
             p, st, v = step(p, st, x, y, w, idx)
             acc.append(float(v))
             seen += x.size
@@ -286,7 +313,7 @@ def train(until=None):
 # ---------------------------------------------------------------- measuring
 @jax.jit
 def logits_at(p, toks, pos, idx):
-    h = hidden(p, toks, idx)
+    h = hidden(p, toks, idx)                                         # [B, L, D]
     return h[jnp.arange(toks.shape[0]), pos] @ p["embd"].T
 
 
@@ -477,10 +504,10 @@ def readme(tok):
          f"- Vocabulary: {tok.n:,} tokens, of which {tok.active:,} are targets in the generated text.", "", "## Training run", "", f"Seed {SEED}. AdamW (b2 .98, weight decay .01), gradient clipped at 1, cosine rate. Loss is the mean of the weighted cross-entropy (nats) over the last steps logged;",
          "the stages weigh and mix their text differently, so losses compare only inside a stage.", "", "| stage | layers | steps | rows x tokens | peak rate | loss over the first 50 steps | last logged loss (at step) |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for s in STAGES:
-        r = [x for x in log if x["stage"] == s[0]]
+        r = [x for x in log if x["stage"] == s.name]
         if r:
-            o.append(f"| {s[0]} | {s[1]} | {s[2]} | {s[3]} x {s[4]} | {s[6]} | {r[0]['loss']} | {r[-1]['loss']} ({r[-1]['step']}) |")
-    o += ["", f"All stages together: {sum(s[2] * s[3] * s[4] for s in STAGES if any(x['stage'] == s[0] for x in log)):,} tokens.", "", "## Recall", "",
+            o.append(f"| {s.name} | {s.layers} | {s.steps} | {s.rows} x {s.length} | {s.peak_rate} | {r[0]['loss']} | {r[-1]['loss']} ({r[-1]['step']}) |")
+    o += ["", f"All stages together: {sum(s.steps * s.rows * s.length for s in STAGES if any(x['stage'] == s.name for x in log)):,} tokens.", "", "## Recall", "",
           "Each of the 100 prompts of `prompts.json` is encoded, the one most likely next token (of the whole vocabulary) is taken, and it counts if it is the expected number with its space.",
           "Measured in JAX in F32 arithmetic on the weights as each file holds them (rounded to F16 or Q8_0); the numbers with llama.cpp are below.", "",
           "| plan | F16 | Q8_0 |", "| --- | --- | --- |"]
@@ -518,10 +545,10 @@ def current(tok):
     """The newest weights with 40 layers."""
     like = init(jax.random.PRNGKey(SEED), N, tok.n)
     for s in reversed(STAGES):
-        done, part = CACHE / f"{s[0]}.npz", CACHE / f"{s[0]}.part.npz"
-        if s[1] == N and done.exists():
+        done, part = CACHE / f"{s.name}.npz", CACHE / f"{s.name}.part.npz"
+        if s.layers == N and done.exists():
             return load(done, like)[0], done.name
-        if s[1] == N and part.exists():
+        if s.layers == N and part.exists():
             return load(part, (like, optimizer(s).init(like)))[0][0], part.name
     raise SystemExit("no weights in the cache: run the training first")
 
