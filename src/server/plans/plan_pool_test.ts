@@ -103,6 +103,23 @@ Deno.test({
       await pool.close(closed);
     });
 
+    await t.step("goes on when those who wanted a context leave while it is made", async () => {
+      const { pool, log } = poolOn(model, { maxContexts: 1 });
+      const gone = new AbortController();
+      const left = assertRejects(
+        () => pool.acquire("text", plan("1,2"), gone.signal),
+        Error,
+        "enough",
+      );
+      const waiting = pool.acquire("text", plan("2,3"), undefined);
+      assertEquals([pool.queued, pool.entries[0]?.context], [1, undefined]);
+      gone.abort(new Error("enough"));
+      await left;
+      (await waiting).release();
+      assertEquals(log, ["made 1,2", "freed 1,2", "made 2,3"]);
+      await pool.close(closed);
+    });
+
     await t.step("keeps to the memory budget", async () => {
       const probe = poolOn(model).pool;
       (await probe.acquire("text", plan("1,2"), undefined)).release();

@@ -1,3 +1,5 @@
+import { isObject } from "../../json.ts";
+
 /** A job as the host hands it out. */
 export interface Job {
   /** Its name at the host. */
@@ -156,9 +158,7 @@ function samplingRequest(fields: Record<string, unknown>): JobRequest {
 }
 
 function object(value: unknown, name: string): Record<string, unknown> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>;
-  }
+  if (isObject(value)) return value;
   const kind = value === undefined
     ? "missing"
     : Array.isArray(value)

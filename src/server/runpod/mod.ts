@@ -9,7 +9,7 @@ export {
   reportUnhealthy,
   type RunpodQueue,
   type RunpodQueueOptions,
-  type RunpodTiming,
   startRunpodQueue,
 } from "./pull_worker.ts";
 export { RUNPOD_VARIABLES, type RunpodSettings, runpodSettings } from "./settings.ts";
+export type { RunpodTiming } from "./timing.ts";

@@ -1,9 +1,12 @@
-import { type Asked, RunpodApi } from "./api.ts";
+import { RunpodApi } from "./api.ts";
 import { answerShape, failureIn, failureOf, type JobFailure } from "./answer.ts";
-import { type Backoff, backoffMs, pause, retryAfterMs } from "./backoff.ts";
+import { pause, retryAfterMs } from "./backoff.ts";
 import { type Job, JobInputError, type JobRequest, jobRequest } from "./job.ts";
+import { Parts } from "./parts.ts";
 import type { RunpodSettings } from "./settings.ts";
-import { type SseEvent, sseEvents } from "./sse_events.ts";
+import { sseEvents } from "./sse_events.ts";
+import { type RunpodTiming, TIMING } from "./timing.ts";
+import { Trouble } from "./trouble.ts";
 
 /** Options of {@linkcode startRunpodQueue}. */
 export interface RunpodQueueOptions {
@@ -21,22 +24,6 @@ export interface RunpodQueueOptions {
   graceMs?: number | undefined;
   /** How often and how long things are tried; for hosts that differ from Runpod's. */
   timing?: Partial<RunpodTiming> | undefined;
-}
-
-/** How long and how often things are tried, in milliseconds. */
-export interface RunpodTiming {
-  /** A request for jobs that the host holds open is given up after this. Default 90 s. */
-  pollMs: number;
-  /** Shortest time between two requests for jobs that bring none. Default 250. */
-  idleMs: number;
-  /** First wait after a failure; it doubles. Default 1 s. */
-  retryMs: number;
-  /** First wait after "too many requests" without a time; it doubles. Default 5 s. */
-  busyMs: number;
-  /** Longest wait. Default 30 s. */
-  maxRetryMs: number;
-  /** How often a result is sent at most. Default 10. */
-  attempts: number;
 }
 
 /** What a queue worker did. */
@@ -62,15 +49,6 @@ export interface RunpodQueue {
   /** Settles when it has stopped and every result is sent. */
   readonly done: Promise<QueueReport>;
 }
-
-const TIMING: RunpodTiming = {
-  pollMs: 90_000,
-  idleMs: 250,
-  retryMs: 1000,
-  busyMs: 5000,
-  maxRetryMs: 30_000,
-  attempts: 10,
-};
 
 /** After the grace time, results get this long to be sent. */
 const FAREWELL_MS = 2000;
@@ -401,110 +379,6 @@ class PullWorker {
 
   #log(line: string): void {
     this.#options.log?.(`runpod queue: ${line}`);
-  }
-}
-
-/** Failures in a row: how long to wait, and what to say; the same thing is said once. */
-class Trouble {
-  readonly #timing: RunpodTiming;
-  readonly #what: string;
-  readonly #log: (line: string) => void;
-  #failures = 0;
-  #said = "";
-
-  constructor(timing: RunpodTiming, what: string, log: (line: string) => void) {
-    this.#timing = timing;
-    this.#what = what;
-    this.#log = log;
-  }
-
-  /** Milliseconds to wait after a failure. */
-  wait(asked: Asked<unknown>): number {
-    this.#failures++;
-    const { retryMs, busyMs, maxRetryMs } = this.#timing;
-    const why = asked.kind === "later" || asked.kind === "refused" ? asked.why : "";
-    if (why !== this.#said) this.#log(`${this.#what}: ${why}; trying again`);
-    this.#said = why;
-    if (asked.kind === "later" && asked.retryAfterMs !== undefined) {
-      return Math.min(asked.retryAfterMs, 10 * maxRetryMs);
-    }
-    const backoff: Backoff = {
-      firstMs: why === "status 429" ? busyMs : retryMs,
-      maxMs: maxRetryMs,
-    };
-    return backoffMs(backoff, this.#failures, Math.random());
-  }
-
-  /** It works. */
-  over(): void {
-    if (this.#failures > 0) this.#log(`${this.#what}: works again`);
-    this.#failures = 0;
-    this.#said = "";
-  }
-}
-
-/** Sends parts of an answer one after another; what comes while one is on its way goes with the next. */
-class Parts {
-  readonly made: unknown[] = [];
-  readonly #api: RunpodApi;
-  readonly #jobId: string;
-  readonly #timing: RunpodTiming;
-  readonly #signal: AbortSignal;
-  readonly #isTaken: boolean;
-  #waiting: SseEvent[] = [];
-  #sending: Promise<void> | undefined;
-
-  constructor(
-    api: RunpodApi,
-    jobId: string,
-    settings: RunpodSettings,
-    timing: RunpodTiming,
-    signal: AbortSignal,
-  ) {
-    this.#api = api;
-    this.#jobId = jobId;
-    this.#timing = timing;
-    this.#signal = signal;
-    this.#isTaken = settings.streamUrl(jobId) !== undefined;
-  }
-
-  add(event: SseEvent, part: (events: readonly SseEvent[]) => unknown): void {
-    this.#waiting.push(event);
-    if (this.#isTaken) this.#sending ??= this.#drain(part);
-  }
-
-  /** A part that is whole already. */
-  give(output: unknown): void {
-    this.made.push(output);
-    if (this.#isTaken) this.#sending = this.#post(output);
-  }
-
-  async end(part: (events: readonly SseEvent[]) => unknown): Promise<void> {
-    await this.#sending;
-    if (this.#waiting.length > 0) this.made.push(part(this.#waiting));
-    this.#waiting = [];
-  }
-
-  async #drain(part: (events: readonly SseEvent[]) => unknown): Promise<void> {
-    while (this.#waiting.length > 0 && !this.#signal.aborted) {
-      const output = part(this.#waiting);
-      this.#waiting = [];
-      this.made.push(output);
-      await this.#post(output);
-    }
-    this.#sending = undefined;
-  }
-
-  /** A part that the host does not take is lost to who follows the stream; the result has it all the same. */
-  async #post(output: unknown): Promise<void> {
-    const { retryMs, maxRetryMs } = this.#timing;
-    for (let attempt = 1; attempt <= 3 && !this.#signal.aborted; attempt++) {
-      const asked = await this.#api.part(this.#jobId, output, this.#signal);
-      if (asked.kind !== "later") return;
-      const wait = asked.retryAfterMs ??
-        backoffMs({ firstMs: retryMs, maxMs: maxRetryMs }, attempt, Math.random());
-      await pause(Math.min(wait, maxRetryMs), this.#signal);
-    }
   }
 }
 
