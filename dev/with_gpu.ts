@@ -1,14 +1,14 @@
 /**
- * Runs `deno` with a GPU for it, a software one if there is no other, and ends with its exit code.
+ * Runs `deno` with a GPU, a software one if there is no other, and ends with its exit code.
  *
  * ```text
  * deno run -A dev/with_gpu.ts [--software] ARGUMENTS OF deno
  * ```
  *
- * Tests with `--software` also get a browser that way, which the web page's tests drive.
+ * With `--software` tests also get a browser, which the web page's tests drive.
  *
- * `--software` takes Mesa's software GPU (lavapipe) also where there is a real one, so that tests see the same device
- * everywhere. Where it is not there, root on Debian or Ubuntu gets it by apt-get; elsewhere the program says what is
+ * `--software` uses Mesa's software GPU (lavapipe) even if there is a real one, so that tests see the same device
+ * everywhere. If it is missing, root on Debian or Ubuntu gets it through apt-get; elsewhere the program says what is
  * missing and goes on: tests that need a GPU say that they are skipped.
  *
  * @module
@@ -18,7 +18,7 @@ import { fileURLToPath } from "node:url";
 import { Progress, run } from "../wasm/progress.ts";
 
 const PACKAGES = ["mesa-vulkan-drivers", "libvulkan1"];
-/** Names of a Chromium, as tests/server/_browser.ts looks for them. */
+/** Names of Chromium, as tests/server/_browser.ts looks for them. */
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const APT = ["-y", "-q", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=1"];
 
@@ -79,7 +79,7 @@ function lavapipe(): string | undefined {
   return undefined;
 }
 
-/** What the engine would get; asked in a process of its own, as a driver is loaded once with what is set then. */
+/** What the engine would get; asked in a separate process, as a driver is loaded only once, with the settings at that time. */
 async function probe(env: Record<string, string>): Promise<Probe> {
   const script = fileURLToPath(new URL("./probe_gpu.ts", import.meta.url));
   const { stdout, code } = await new Deno.Command(Deno.execPath(), {
@@ -96,7 +96,7 @@ async function probe(env: Record<string, string>): Promise<Probe> {
   }
 }
 
-/** Installs packages of Debian where that is possible; says in a line why not. */
+/** Installs Debian packages if that is possible; otherwise says in one line why not. */
 async function install(what: string, wanted: readonly string[]): Promise<void> {
   const packages = wanted.join(" ");
   const missing = (why: string) => progress.phase(`no ${what}: ${why}; it is Debian's ${packages}`);
@@ -123,12 +123,12 @@ const isSoftware = first === "--software";
 const args = isSoftware ? rest : Deno.args;
 const env: Record<string, string> = {};
 if (isLinux) {
-  // Without it Deno falls back to OpenGL, which lacks shader-f16, where Vulkan does not work.
+  // Without it, Deno falls back to OpenGL, which lacks shader-f16, if Vulkan does not work.
   env.DENO_WEBGPU_BACKEND = Deno.env.get("DENO_WEBGPU_BACKEND") || "vulkan";
   env.XDG_RUNTIME_DIR = await runtimeDir();
 }
 const isChosen = Boolean(Deno.env.get("VK_DRIVER_FILES") || Deno.env.get("VK_ICD_FILENAMES"));
-/** With lavapipe alone, if it is wanted and there. */
+/** The environment with lavapipe alone, if it is wanted and present. */
 const withDriver = (): Record<string, string> => {
   const file = isSoftware && !isChosen ? lavapipe() : undefined;
   return file === undefined ? env : { ...env, VK_DRIVER_FILES: file };
@@ -155,7 +155,7 @@ const child = new Deno.Command(Deno.execPath(), {
   stdout: "inherit",
   stderr: "inherit",
 }).spawn();
-// A terminal's Ctrl-C reaches the child by itself; its end is awaited.
+// A terminal's Ctrl-C reaches the child directly; this program waits for its end.
 Deno.addSignalListener("SIGINT", () => {});
 if (Deno.build.os !== "windows") Deno.addSignalListener("SIGTERM", () => child.kill("SIGTERM"));
 Deno.exit((await child.status).code);

@@ -23,7 +23,7 @@ const CHILD = `data:application/javascript,${encodeURIComponent(SHOW)}`;
 /** A system without a driver; nothing is installed where the user names drivers. */
 const NONE = { VK_DRIVER_FILES: "/nonexistent.json", DENO_WEBGPU_BACKEND: "" };
 
-Deno.test("with_gpu hands on arguments, standard output and the exit code", async () => {
+Deno.test("with_gpu passes on arguments, standard output and the exit code", async () => {
   const { code, out } = await withGpu(["run", "-A", CHILD, "a b", "--filter=x"], NONE);
   assertEquals(code, 7);
   assertEquals(JSON.parse(out)[0], ["a b", "--filter=x"]);

@@ -1,5 +1,5 @@
 /**
- * Which adapter the engine computes on, what it can do, and why not where it can't.
+ * Which adapter the engine computes on, what it can do, or why the engine cannot use one.
  *
  * @module
  */
@@ -8,13 +8,13 @@
 export interface GpuChoice {
   /** `auto`: the GPU if there is a usable one; `required`: an error if not; `off`: `navigator.gpu` is not touched. */
   mode: "auto" | "off" | "required";
-  /** Which adapter, where there are several. */
+  /** Which adapter to use if there are several. */
   powerPreference?: GPUPowerPreference;
   /** `awaited` never uses the synchronous read-back, `sync` is tried first and checked (default). */
   readback?: "sync" | "awaited";
   /** One crossing per call and nothing cached: for the comparison in bench/. */
   immediate?: boolean;
-  /** Taken for the adapter's vendor, which decides between kernels: so that tests reach them all. */
+  /** Used in place of the adapter's vendor, which decides between kernels: so that tests reach all of them. */
   vendor?: string;
   /** URL of a module whose `gpu` stands in for `navigator.gpu`, as the recording device does. */
   provider?: string;
@@ -25,9 +25,9 @@ export type GpuProvider = Pick<GPU, "requestAdapter"> & {
   wgslLanguageFeatures?: { has(name: string): boolean };
 };
 
-/** A GPU as people see it. */
+/** A GPU, in terms for people. */
 export interface GpuInfo {
-  /** Vendor in words, such as `nvidia`; the PCI number where it is unknown. */
+  /** Vendor in words, such as `nvidia`; the PCI number if the vendor is unknown. */
   vendor: string;
   /** What the driver calls the device. */
   description: string;
@@ -40,7 +40,7 @@ export interface GpuInfo {
   subgroupSize: [min: number, max: number];
   /** The limits that the engine looks at, in bytes or counts. */
   limits: Record<GpuLimit, number>;
-  /** True for a software rasteriser: right, but slower than the CPU path. */
+  /** True for a software rasteriser: correct, but slower than the CPU path. */
   software: boolean;
 }
 
@@ -86,12 +86,12 @@ const VENDORS: Record<number, string> = {
 export interface ChosenGpu {
   device: GPUDevice;
   info: GpuInfo;
-  /** True where WGSL's packed 4x8 dot products work. */
+  /** Whether WGSL's packed 4x8 dot products work. */
   packed4x8: boolean;
 }
 
 /**
- * The vendor in llama.cpp's words. Deno gives the PCI number, in decimal, as the name.
+ * The vendor by llama.cpp's name. Deno gives the PCI number, in decimal, as the name.
  *
  * @param vendor Vendor as the adapter's info has it.
  */
@@ -127,7 +127,7 @@ export function describeAdapter(adapter: GPUAdapter): GpuInfo {
 const WANTED = ["shader-f16", "subgroups"];
 
 /**
- * Chooses an adapter and makes the device, or says in one line why there is none.
+ * Chooses an adapter and creates the device, or says in one line why there is none.
  *
  * @param choice What was asked for; not `off`.
  * @param provider `navigator.gpu` or what stands in for it.
@@ -164,7 +164,7 @@ export async function chooseGpu(
   const requiredLimits = Object.fromEntries(
     GPU_LIMITS.map((name) => [name, info.limits[name]]),
   );
-  // Deno grants subgroups where the hardware has them and yet does not list them: only asking tells.
+  // Deno grants subgroups if the hardware has them, yet does not list them: the only way to know is to ask.
   let device: GPUDevice | undefined;
   let reason = "";
   for (const features of [["shader-f16", "subgroups"], ["shader-f16"]]) {
@@ -189,7 +189,7 @@ export async function chooseGpu(
   return { device, info, packed4x8 };
 }
 
-/** Whether the device takes a shader; language features are not listed everywhere. */
+/** Whether the device accepts a shader; language features are not listed everywhere. */
 async function compiles(device: GPUDevice, code: string): Promise<boolean> {
   device.pushErrorScope("validation");
   device.createShaderModule({ code });

@@ -1,6 +1,6 @@
 /**
  * One WGSL source, two compilers. naga (Deno, Firefox) and Tint (Chromium) disagree on a few constructs that upstream's
- * shaders use; a table of rules turns what upstream emits into what the compiler at hand takes. Lines keep their
+ * shaders use; a table of rules turns what upstream emits into what the compiler at hand accepts. Lines keep their
  * numbers, so a compiler's message points into upstream's text.
  *
  * @module
@@ -183,7 +183,7 @@ const MIN_TABLE = 64;
 
 /**
  * Moves large tables of numbers out of a source. naga's SPIR-V writer copies a constant array at each read, or to each
- * invocation; a software adapter then compiles for minutes, and a real one spends its registers' memory.
+ * invocation; a software adapter then compiles for minutes, and a real one runs out of registers.
  */
 function takeTables(code: string): AdaptedShader {
   const tables: ShaderTable[] = [];
@@ -195,7 +195,7 @@ function takeTables(code: string): AdaptedShader {
       const values = list.split(",").map((v) => v.trim()).filter((v) => v !== "")
         .map((v) => Number(v.replace(/u$/, "")));
       const whole = values.length === Number(n) && values.every(Number.isInteger);
-      // One that nothing reads would be no part of the layout.
+      // One that nothing reads would not be part of the layout.
       const used = code.match(new RegExp(`\\b${name}\\b`, "g"))!.length > 1;
       if (!whole || !used || values.length < MIN_TABLE || depthAt(code, at) > 0) return match;
       const binding = tables.length;
@@ -208,7 +208,7 @@ function takeTables(code: string): AdaptedShader {
 }
 
 /**
- * Turns a WGSL source as upstream emits it into one that a given compiler takes and gets right.
+ * Turns a WGSL source as upstream emits it into one that a given compiler accepts and compiles correctly.
  *
  * @param source WGSL text.
  * @param target The compiler.
@@ -278,7 +278,7 @@ function rewrite(text: string, target: WgslTarget, options: AdaptWgslOptions): s
   return helpers ? `${code.trimEnd()}${helpers}\n` : code;
 }
 
-/** Takes comments away, newlines stay. */
+/** Removes comments, but keeps newlines. */
 function blankComments(source: string): string {
   const start = /\/\/[^\n]*|\/\*/g;
   let out = "";
@@ -333,9 +333,9 @@ function splitArguments(code: string, open: number): { text: string; at: number 
   return parts;
 }
 
-/** Finds a call that hands `&a[i]` or `&a.b` to one of the source's own functions. */
+/** Finds a call that passes `&a[i]` or `&a.b` to one of the source's own functions. */
 function findPartPointer(code: string): number {
-  // Upstream's shaders of today pass no pointers at all.
+  // Upstream's shaders pass no pointers at all today.
   if (!/\bptr\s*</.test(code)) return -1;
   const part = (text: string) => {
     const bare = text.replace(/^[&(*\s]+/, "");

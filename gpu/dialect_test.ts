@@ -103,7 +103,7 @@ Deno.test("adaptShader() moves large tables into storage buffers for naga on Vul
   );
   assertEquals(tables.map(({ binding, name }) => [binding, name]), [[0, "t"]]);
   assertEquals([...tables[0]!.data], numbers.map((text) => Number(text.replace("u", ""))));
-  // a table that nothing reads is no part of the layout, and one that is not whole is not understood
+  // a table that nothing reads is not part of the layout, and an incomplete one is not recognised
   assertEquals(adaptShader(table, "naga").tables, []);
   assertEquals(adaptShader(`${table.replace("0x0,", "")}\n${use}`, "naga").tables, []);
   for (
@@ -116,7 +116,7 @@ Deno.test("adaptShader() moves large tables into storage buffers for naga on Vul
   }
 });
 
-Deno.test("adaptWgsl() leaves constants in functions and constants that are no table alone", () => {
+Deno.test("adaptWgsl() leaves alone constants in functions and constants that are not tables", () => {
   const code =
     "const N = 256u;\nfn f() { if (true) { } const t = array<u32, 2>(1u, 2u); }\nconst M = N;";
   assertEquals(adaptWgsl(code, "naga"), code);

@@ -1,5 +1,5 @@
 /**
- * What Deno's WebGPU and Mesa's drivers read from the environment on Linux, set where nobody did and where it is allowed.
+ * What Deno's WebGPU and Mesa's drivers read from the environment on Linux, set if it is not set and setting it is allowed.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export function prepareDriverEnv(): void {
   if (folder) Deno.env.set("XDG_RUNTIME_DIR", folder);
 }
 
-/** A folder of this user alone: the system's, else one of our own. */
+/** A folder that only this user can access: the system's, else one of our own. */
 function runtimeFolder(): string | undefined {
   try {
     const uid = Deno.uid();
@@ -32,7 +32,7 @@ function runtimeFolder(): string | undefined {
     try {
       if (isPrivate(`/run/user/${uid}`)) return `/run/user/${uid}`;
     } catch {
-      // none of the system's
+      // the system has none
     }
     const cache = Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`;
     if (Deno.permissions.querySync({ name: "write", path: cache }).state !== "granted") return;
@@ -40,6 +40,6 @@ function runtimeFolder(): string | undefined {
     Deno.mkdirSync(own, { recursive: true, mode: 0o700 });
     return isPrivate(own) ? own : undefined;
   } catch {
-    return undefined; // not allowed, or no home: Mesa's line is only noise
+    return undefined; // not allowed, or no home folder: Mesa's line is only noise
   }
 }

@@ -28,7 +28,7 @@ export const Op = {
   Fence: 17,
 } as const;
 
-/** What an executor did so far, and what it holds. */
+/** What an executor has done so far, and what it holds. */
 export interface GpuCounts {
   /** Streams of words executed. */
   crossings: number;
@@ -72,7 +72,7 @@ export class Executor {
   readonly #buffers = new Map<number, GPUBuffer>();
   readonly #pipelines = new Map<number, Pipeline>();
   readonly #groups = new Map<number, GPUBindGroup>();
-  // by source and constants: every context asks for the same ones again
+  // by source and constants: every context asks for the same ones
   readonly #modules = new Map<string, { module: GPUShaderModule; tables: ShaderTable[] }>();
   readonly #tables = new Map<string, GPUBuffer>();
   readonly #compiled = new Map<string, Pipeline>();
@@ -82,7 +82,7 @@ export class Executor {
   #fence: [source: GPUBuffer, staging: GPUBuffer] | null = null;
   #fenced: Promise<void> | null = null;
 
-  /** What was done so far. */
+  /** What has been done so far. */
   readonly counts: GpuCounts = {
     crossings: 0,
     submits: 0,
@@ -102,7 +102,7 @@ export class Executor {
    * @param device The device.
    * @param memory The instance's memory as it is now.
    * @param readback Reads mapped buffers.
-   * @param onError Told what the device refused.
+   * @param onError Called with what the device refused.
    */
   constructor(
     device: GPUDevice,
@@ -121,7 +121,7 @@ export class Executor {
    *
    * @param at Address of the words.
    * @param n Count of the words.
-   * @returns Whether the last command worked; a promise if that shows later.
+   * @returns Whether the last command worked; a promise if that is known only later.
    * @throws {Error} If the words make no sense or the device is lost.
    */
   run(at: number, n: number): boolean | Promise<boolean> {
@@ -199,7 +199,7 @@ export class Executor {
             this.#buffers.delete(w[i + 1]!);
             this.counts.buffers--;
             this.counts.bufferBytes -= buffer.size;
-            this.#submit(); // what was recorded may name it
+            this.#submit(); // recorded commands may use it
             buffer.destroy();
           }
           i += 2;
@@ -261,7 +261,7 @@ export class Executor {
     this.counts.submits++;
   }
 
-  // An offset or a size that does not fit ends Deno's process, so none gets that far.
+  // An offset or a size that does not fit would end Deno's process, so none gets that far.
   #write(id: number, offset: number, memory: ArrayBufferLike, at: number, n: number): void {
     const buffer = this.#buffer(id);
     if (n === 0) return;
@@ -270,8 +270,8 @@ export class Executor {
         `a write of ${n} bytes at ${offset} does not fit the GPU buffer "${buffer.label}" of ${buffer.size}`,
       );
     }
-    this.#submit(); // commands of before must not see it
-    const data = new Uint8Array(memory, at, n); // Deno takes a view of shared memory, not the memory
+    this.#submit(); // earlier commands must not see it
+    const data = new Uint8Array(memory, at, n); // Deno accepts a view of shared memory, not the memory itself
     this.#device.queue.writeBuffer(buffer, offset, data as Uint8Array<ArrayBuffer>);
     this.counts.writes++;
     this.counts.writtenBytes += n;
@@ -387,7 +387,7 @@ export class Executor {
     });
     device.popErrorScope().then((error) => {
       if (error) this.#onError(`the GPU shader "${label}" does not compile: ${error.message}`);
-    }, () => {}); // a lost device says so elsewhere
+    }, () => {}); // a lost device is reported elsewhere
     return { pipeline, layout: pipeline.getBindGroupLayout(0), tables: group };
   }
 
@@ -418,7 +418,7 @@ export class Executor {
     return later ? later.then(() => true) : true;
   }
 
-  // Several threads may ask at once, and a buffer has one map at a time.
+  // Several threads may ask at once, but a buffer has only one mapping at a time.
   #waitForFence(): boolean | Promise<boolean> {
     const later = this.#fenced ? this.#fenced.then(() => this.#fenceOnce()) : this.#fenceOnce();
     if (!later) return true;

@@ -9,7 +9,7 @@ import { prepareDriverEnv } from "./driver_env.ts";
 import { Executor, type GpuCounts } from "./executor.ts";
 import { makeReadback } from "./readback.ts";
 
-/** What is used of an instance; pointers are bigint where its memory is 64-bit. */
+/** The part of an instance that is used; pointers are bigint if its memory is 64-bit. */
 export interface GpuInstance {
   wasmMemory: WebAssembly.Memory;
   _malloc?(n: number): number | bigint;
@@ -27,7 +27,7 @@ export class GpuHost {
   readonly #fatal: (message: string) => void;
   #instance: GpuInstance | null = null;
   #failed = false;
-  /** From a command that threw to its report: what comes meanwhile meets a broken encoder and says nothing new. */
+  /** Set from the moment a command throws until it is reported: later commands meet a broken encoder and say nothing new. */
   #failing: Promise<void> | null = null;
 
   private constructor(
@@ -60,7 +60,7 @@ export class GpuHost {
    * Chooses and opens a device.
    *
    * @param choice What was asked for.
-   * @param fatal Told once when the device is gone; the instance is then of no use any more.
+   * @param fatal Called once when the device is gone; the instance is then useless.
    * @returns The GPU, or why there is none.
    */
   static async open(
@@ -80,7 +80,7 @@ export class GpuHost {
   }
 
   /**
-   * Tells an instance of its device; before anything in it looks for one.
+   * Tells an instance about its device, before anything in it looks for one.
    *
    * @param instance The instance.
    */
@@ -106,7 +106,7 @@ export class GpuHost {
     }
   }
 
-  /** What a lost device refuses is its consequence: the loss itself is told a moment later, and comes first. */
+  /** What a lost device refuses is a consequence: the loss itself is reported a moment later, and takes precedence. */
   #failSoon(error: unknown, done: (ok: boolean) => void): void {
     this.#failing ??= new Promise((resolve) =>
       setTimeout(() => {
@@ -117,7 +117,7 @@ export class GpuHost {
     this.#failing.then(() => done(false));
   }
 
-  /** What was done so far. */
+  /** What has been done so far. */
   get counts(): GpuCounts & { recorded: number } {
     return {
       ...this.#executor.counts,
@@ -137,7 +137,7 @@ export class GpuHost {
     const instance = this.#instance;
     if (instance) {
       const bytes = new TextEncoder().encode(message + "\0");
-      const at = Number(instance._malloc!(bytes.length)); // not missed: the instance ends
+      const at = Number(instance._malloc!(bytes.length)); // never freed: the instance is ending
       new Uint8Array(instance.wasmMemory.buffer, at, bytes.length).set(bytes);
       const wide = typeof instance._rys_gpu_facts_at!() === "bigint";
       instance._rys_gpu_fail!(wide ? BigInt(at) : at);

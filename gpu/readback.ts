@@ -1,7 +1,7 @@
 /**
  * Reading a mapped buffer. `mapAsync` under Deno 2.9 blocks until the device is done and then sleeps 10 ms before its
- * promise resolves; the data is there at once. So a buffer that was mapped once before is mapped without awaiting. That
- * rests on Deno's implementation: a check at start decides, and anything unexpected means the awaited form.
+ * promise resolves, although the data is there at once. So a buffer that has been mapped before is mapped without awaiting. That
+ * relies on Deno's implementation: a check at start decides, and anything unexpected means the awaited form.
  *
  * @module
  */
@@ -10,7 +10,7 @@ const MAP_READ = 1; // GPUMapMode.READ
 const USAGE_READ = 0x1 | 0x8; // MAP_READ | COPY_DST
 const USAGE_SOURCE = 0x4 | 0x8; // COPY_SRC | COPY_DST
 
-/** Reads buffers of one device. */
+/** Reads the buffers of one device. */
 export class Readback {
   readonly #ready = new WeakSet<GPUBuffer>();
   /** The form in use. */
@@ -31,7 +31,7 @@ export class Readback {
    */
   read(buffer: GPUBuffer, offset: number, dst: Uint8Array): void | Promise<void> {
     if (this.form === "sync" && this.#ready.has(buffer)) {
-      // Its promise rejects at the unmap below, or resolves later; neither says anything new.
+      // Its promise rejects at the unmap below, or resolves later; neither matters.
       buffer.mapAsync(MAP_READ, offset, dst.length).catch(() => {});
       this.#take(buffer, offset, dst);
       return;
@@ -55,7 +55,7 @@ export class Readback {
 }
 
 /**
- * A read-back whose synchronous form was seen to work on this device, else the awaited one.
+ * A read-back in the synchronous form if that is seen to work on this device, else in the awaited one.
  *
  * @param device The device.
  * @param form What to try.

@@ -1,6 +1,6 @@
 /**
- * Makes `wasm/dist/`: finds or makes a toolchain, takes llama.cpp, applies the hooks, compiles, links. Does nothing when
- * its inputs are those of the last time.
+ * Builds `wasm/dist/`: finds or sets up a toolchain, fetches llama.cpp, applies the hooks, compiles, links. Does nothing if
+ * its inputs are the same as last time.
  *
  * ```text
  * deno task build [--upstream DIR] [--oracle] [--backend-ops] [--kernels] [--memory32] [--plain] [--force] [--jobs N] [--verbose]
@@ -69,7 +69,7 @@ const ORACLE: Output = {
   defines: [],
   build: "build",
 };
-/** What a plain context computes, from upstream's sources as they are and from the hooked ones. */
+/** What a plain context computes, from upstream's unchanged sources and from the hooked ones. */
 const STOCK: Output = {
   folder: "stock/upstream",
   target: "rys-stock",
@@ -117,7 +117,7 @@ const PLAIN: Output = {
 /**
  * Hash of everything that goes into a build, as 16 hex digits.
  *
- * @param upstream A checkout of one's own, or undefined for the pinned one.
+ * @param upstream The user's own checkout, or undefined for the pinned one.
  * @param tests Whether the tests' own programs count as well.
  */
 export async function inputsId(upstream: string | undefined, tests = false): Promise<string> {
@@ -142,7 +142,7 @@ export async function inputsId(upstream: string | undefined, tests = false): Pro
     text(file.slice(repo.length));
     parts.push(Deno.readFileSync(file));
   }
-  // A checkout of one's own changes as its owner works: its state is part of the key.
+  // The user's own checkout changes as its owner works: its state is part of the key.
   if (upstream) text(await checkoutState(upstream));
   const digest = await crypto.subtle.digest(
     "SHA-256",
@@ -287,7 +287,7 @@ async function main(): Promise<void> {
   const progress = new Progress();
   const cache = buildCache();
   await Deno.mkdir(cache, { recursive: true });
-  // Two builds at once would write the same objects; the lock goes with the process.
+  // Two builds at once would write the same objects; the lock ends with the process.
   using lockFile = await Deno.open(`${cache}/lock`, { create: true, write: true });
   const waiting = setTimeout(() => progress.phase("waiting for another build"), 1000);
   await lockFile.lock(true);

@@ -33,7 +33,7 @@ Deno.test("inputsId() is the same for the same inputs and changes with a checkou
   });
 });
 
-Deno.test("ownUpstream() refuses a folder that is no checkout", async () => {
+Deno.test("ownUpstream() refuses a folder that is not a checkout", async () => {
   await withFolder((dir) => {
     assertThrows(() => ownUpstream(dir), BuildError, "no llama.cpp checkout");
   });

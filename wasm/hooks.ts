@@ -252,7 +252,7 @@ export function hookFiles(dir: string): string[] {
  *
  * @param texts Edited texts by path, from {@linkcode hookedTexts}.
  * @param pristine Root of the pristine checkout.
- * @returns A patch that `git apply` takes.
+ * @returns A patch that `git apply` accepts.
  */
 export async function hooksPatch(texts: Map<string, string>, pristine: string): Promise<string> {
   const dir = await Deno.makeTempDir({ prefix: "rys-hooks-" });
@@ -311,7 +311,7 @@ async function main(): Promise<void> {
     await Deno.stdout.write(new TextEncoder().encode(await hooksPatch(texts, checkout)));
     return;
   }
-  // Only after every anchor was found: a failed run leaves the checkout pristine.
+  // Only once every anchor has been found: a failed run leaves the checkout pristine.
   for (const [path, text] of texts) {
     replaceFile(`${checkout}/${path}`, new TextEncoder().encode(text));
   }

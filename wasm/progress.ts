@@ -1,9 +1,9 @@
-/** A failure that a person can mend; printed without a stack trace. */
+/** A failure that a person can fix; printed without a stack trace. */
 export class BuildError extends Error {
   override name = "BuildError";
 }
 
-/** Reports phases on stderr: one line each, and on a terminal a moving line within a phase. */
+/** Reports phases on stderr: one line each and, in a terminal, a moving line within a phase. */
 export class Progress {
   readonly #terminal = Deno.stderr.isTerminal();
   readonly #started = Date.now();
@@ -14,7 +14,7 @@ export class Progress {
     this.#write(`${this.#time()} ${text}\n`);
   }
 
-  /** Shows how far the phase is; nothing where stderr is no terminal. */
+  /** Shows how far the phase is; nothing if stderr is not a terminal. */
   step(text: string): void {
     if (!this.#terminal) return;
     const { columns } = Deno.consoleSize();
@@ -81,7 +81,7 @@ export async function run(command: string[], options: RunOptions = {}): Promise<
   await Promise.all([read(child.stdout), read(child.stderr)]);
   const { code } = await child.status;
   if (code !== 0) {
-    // Compilers run side by side: what failed need not stand last.
+    // Compilers run side by side: the one that failed need not come last.
     const errors = lines.flatMap((line, i) =>
       /error|FAILED|fatal/i.test(line) ? lines.slice(i, i + 4) : []
     );
@@ -136,7 +136,7 @@ export async function whole(dir: string, fill: (partial: string) => Promise<void
   }
 }
 
-/** Replaces a file in one step: nobody sees half of it, and where the disk is full the old one stays. */
+/** Replaces a file in one step: nobody sees half of it, and if the disk is full the old one stays. */
 export function replaceFile(path: string, data: Uint8Array | string): void {
   const partial = `${path}.partial`;
   try {

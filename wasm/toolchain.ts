@@ -22,11 +22,11 @@ const PROBE = [
 ].join(" ");
 
 /**
- * Finds emscripten: on PATH, through EMSDK, or in a Debian folder that is made for it.
+ * Finds emscripten: on PATH, through EMSDK, or in a Debian folder created for it.
  *
  * @param cache Folder for the Debian root and all objects.
- * @param progress Told what happens.
- * @throws {BuildError} If there is none and none can be made; says what to install.
+ * @param progress Reports what happens.
+ * @throws {BuildError} If there is none and none can be set up; says what to install.
  */
 export async function findToolchain(cache: string, progress: Progress): Promise<Toolchain> {
   const own = await ownEmscripten();

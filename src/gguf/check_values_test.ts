@@ -28,7 +28,7 @@ const FAULTS: [what: string, file: TestFile, field: string, expected: string][] 
     "none, linear, yarn, longrope",
   ],
   ["an epsilon of -1", withKeys(float(eps, -1)), `key "${eps}"`, "a small number from 0"],
-  ["an epsilon that is no number", withKeys(float(eps, NaN)), `key "${eps}"`, "from 0"],
+  ["an epsilon that is not a number", withKeys(float(eps, NaN)), `key "${eps}"`, "from 0"],
   ["an endless epsilon", withKeys(float(eps, Infinity)), `key "${eps}"`, "from 0"],
   [
     "a context of no tokens",

@@ -9,7 +9,7 @@ export interface GgmlType {
 }
 
 /**
- * Number formats by the number that stands for them in a file. Those that llama.cpp has removed are not there.
+ * Number formats by the number that stands for them in a file, without those that llama.cpp has removed.
  *
  * @example
  * ```ts

@@ -1,14 +1,14 @@
-/** What a {@linkcode GgufError} tells beyond its message. */
+/** What a {@linkcode GgufError} carries besides its message. */
 export interface GgufErrorDetails {
   /** The file, as it was named. */
   file: string;
   /** Byte in the file where the fault is. */
   offset?: number | undefined;
-  /** What stands there. */
+  /** The field at that place. */
   field?: string | undefined;
-  /** The limit that is passed. */
+  /** The limit that is exceeded. */
   limit?: number | undefined;
-  /** What should stand there. */
+  /** What should be there. */
   expected?: string | undefined;
   /** The error behind this one. */
   cause?: unknown;
@@ -38,11 +38,11 @@ export class GgufError extends Error {
   readonly file: string;
   /** Byte in the file where the fault is, if there is one place. */
   readonly offset: number | undefined;
-  /** What stands there, if there is one place. */
+  /** The field at that place, if there is one place. */
   readonly field: string | undefined;
-  /** The limit, if it is passed. */
+  /** The limit, if one is exceeded. */
   readonly limit: number | undefined;
-  /** What should stand there, if something else does. */
+  /** What should be there, if something else is. */
   readonly expected: string | undefined;
 
   /**

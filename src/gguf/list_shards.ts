@@ -2,9 +2,9 @@ import { GgufError } from "./gguf_error.ts";
 
 const SHARD = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
 
-/** A shard's name taken apart. */
+/** The parts of a shard's name. */
 export interface ShardName {
-  /** What stands before the number. */
+  /** What comes before the number. */
   prefix: string;
   /** Number of the shard, from 1. */
   number: number;
@@ -13,7 +13,7 @@ export interface ShardName {
 }
 
 /**
- * Takes a shard's name apart.
+ * Splits a shard's name into its parts.
  *
  * @param path The path or name.
  * @returns Its parts; undefined if the name is not that of one shard of several.

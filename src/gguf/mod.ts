@@ -1,5 +1,5 @@
 /**
- * What a GGUF model file says of itself: its layers, its tensors, its plan, and what decides the size of its memory.
+ * What a GGUF model file says about itself: its layers, its tensors, its plan, and what decides how much memory it takes.
  * Damaged and hostile files are refused before anything of their size is allocated.
  *
  * @example Memory of a model, with a plan and without

@@ -274,7 +274,7 @@ const FAULTS: [
     "a key twice",
     writeGguf({ keys: [plainKey("k", 1), plainKey("k", 2)] }),
     'key "k"',
-    "a key stands there twice",
+    "a key occurs twice",
   ],
   [
     "a key __proto__",
@@ -283,7 +283,7 @@ const FAULTS: [
     "no such key exists",
   ],
   [
-    "a type of value that is none",
+    "an unknown type of value",
     new Bytes().add(text("GGUF")).u32(3).u64(0).u64(1).text("k").u32(13).done(),
     'key "k"',
     "the value's type is 13",
@@ -364,7 +364,7 @@ const FAULTS: [
     'tensor "t"',
     "it has 4294967295 dimensions",
   ],
-  ["a tensor type that is none", tensor({ type: 43 }), 'tensor "t"', "its type 43 is unknown"],
+  ["an unknown tensor type", tensor({ type: 43 }), 'tensor "t"', "its type 43 is unknown"],
   ["a tensor type that is gone", tensor({ type: 4 }), 'tensor "t"', "its type 4 is unknown"],
   [
     "half a block",
@@ -394,7 +394,7 @@ const FAULTS: [
     "a tensor twice",
     writeGguf({ tensors: [{ name: "t", shape: [8] }, { name: "t", shape: [8] }] }),
     'tensor "t"',
-    "stands there twice",
+    "occurs twice",
   ],
   [
     "overlapping tensors",
@@ -464,7 +464,7 @@ const FAULTS: [
     "the value is an array of 8193",
   ],
   [
-    "a plan that is no text",
+    "a plan that is not text",
     writeGguf({ keys: [plainKey("rys.layer_plan", 3)] }),
     'key "rys.layer_plan"',
     "the value is not text",
@@ -490,7 +490,7 @@ Deno.test("readHeader() refuses a file cut anywhere", async () => {
   await readHeader(bytes);
 });
 
-Deno.test("readHeader() refuses what is no file", async () => {
+Deno.test("readHeader() refuses what is not a file", async () => {
   await inFolder(async (path) => {
     await assertRejects(
       () => readHeader(path("none.gguf")),

@@ -53,7 +53,7 @@ export interface GgufTensor {
   shard: number;
 }
 
-/** What a model file says of itself. */
+/** What a model file says about itself. */
 export interface GgufHeader {
   /** The file, as it was named. */
   file: string;

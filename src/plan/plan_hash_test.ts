@@ -19,6 +19,6 @@ Deno.test("planHash() tells plans apart", () => {
   assertEquals(hashes.size, 820);
 });
 
-Deno.test("planHash() refuses what is no layer", () => {
+Deno.test("planHash() refuses what is not a layer", () => {
   for (const il of [-1, 0.5, 2 ** 32, NaN]) assertThrows(() => planHash([il]), RangeError);
 });

@@ -22,7 +22,7 @@ import { suggest } from "../flags/suggest.ts";
 const HELP =
   `/plan SPEC    go on with another layer plan, e.g. /plan 26,34 or /plan none; alone: show the plan
 /system TEXT  set the system message; alone: take it away
-/reset        begin anew
+/reset        start over
 /stats        speeds and sizes
 /exit         leave (also Ctrl-D)
 //TEXT        send a message that starts with a slash, e.g. //etc/hosts
