@@ -833,6 +833,61 @@ INLINE void scales_q6(const uint8_t * s, v128_t & s0, v128_t & s1) {
     s1 = wasm_i32x4_extend_high_i16x8(v);
 }
 
+// 16 k each of the sub-blocks P and P + 2 of a part of 128: four sums, so that they stay in registers
+template <dot_mode MODE, int P> INLINE
+void gemv_q6_pair(const uint8_t * g, int part, const uint8_t * q, const int32_t * s, v128_t tot[2]) {
+    using T = q6_K;
+    const int kh = part / 2, j0 = part % 2 * 4, sub = 8 * kh + part % 2 + 2 * P;
+    const uint8_t * at = g + T::QS + (kh * 8 + j0) * 96;
+    const v128_t a = load(q + 128 * kh + 32 * P + 4 * j0), b = load(q + 128 * kh + 32 * P + 64 + 4 * j0);
+    const v128_t start_lo = wasm_i32x4_splat(-T::OFFSET * s[sub]), start_hi = wasm_i32x4_splat(-T::OFFSET * s[sub + 4]);
+    const v128_t zero = wasm_i32x4_const_splat(0);
+    v128_t l0 = MODE == DOT32 ? start_lo : zero, l1 = l0, h0 = MODE == DOT32 ? start_hi : zero, h1 = h0;
+    v128_t p0 = start_lo, p1 = start_lo, p2 = start_hi, p3 = start_hi;
+    auto unpack = [&](int j, int half, v128_t & lo, v128_t & hi) __attribute__((always_inline)) {
+        const v128_t four = wasm_i8x16_const_splat(0x0f), two = wasm_i8x16_const_splat(0x30);
+        const v128_t x = load(at + 96 * j + 48 * half + 16 * P), y = load(at + 96 * j + 48 * half + 32);
+        lo = wasm_v128_or(wasm_v128_and(x, four), wasm_v128_and(wasm_i16x8_shl(y, P ? 2 : 4), two));
+        hi = wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(x, 4), four), wasm_v128_and(P ? wasm_u16x8_shr(y, 2) : y, two));
+    };
+    auto step = [&](int j, v128_t s_lo, v128_t s_hi) __attribute__((always_inline)) {
+        v128_t lo, hi;
+        PIN(s_lo);
+        PIN(s_hi);
+        unpack(j, 0, lo, hi);
+        l0 = MODE == DOT32 ? dot32(s_lo, lo, l0) : dot16(s_lo, lo, l0); PIN(l0);
+        h0 = MODE == DOT32 ? dot32(s_hi, hi, h0) : dot16(s_hi, hi, h0); PIN(h0);
+        unpack(j, 1, lo, hi);
+        l1 = MODE == DOT32 ? dot32(s_lo, lo, l1) : dot16(s_lo, lo, l1); PIN(l1);
+        h1 = MODE == DOT32 ? dot32(s_hi, hi, h1) : dot16(s_hi, hi, h1); PIN(h1);
+    };
+    auto flush = [&]() __attribute__((always_inline)) {
+        if (MODE == DOT16) {
+            p0 = wasm_i32x4_add(p0, widen(l0));
+            p1 = wasm_i32x4_add(p1, widen(l1));
+            p2 = wasm_i32x4_add(p2, widen(h0));
+            p3 = wasm_i32x4_add(p3, widen(h1));
+            l0 = l1 = h0 = h1 = zero;
+        }
+    };
+    step(0, lane<0>(a), lane<0>(b));
+    step(1, lane<1>(a), lane<1>(b));
+    flush();
+    step(2, lane<2>(a), lane<2>(b));
+    step(3, lane<3>(a), lane<3>(b));
+    flush();
+    if (MODE == DOT16) {
+        l0 = p0, l1 = p1, h0 = p2, h1 = p3;
+    }
+    v128_t s0, s1;
+    scales_q6(g + T::SCALES + 8 * sub, s0, s1);
+    tot[0] = wasm_i32x4_add(tot[0], wasm_i32x4_mul(l0, s0));
+    tot[1] = wasm_i32x4_add(tot[1], wasm_i32x4_mul(l1, s1));
+    scales_q6(g + T::SCALES + 8 * (sub + 4), s0, s1);
+    tot[0] = wasm_i32x4_add(tot[0], wasm_i32x4_mul(h0, s0));
+    tot[1] = wasm_i32x4_add(tot[1], wasm_i32x4_mul(h1, s1));
+}
+
 template <dot_mode MODE, int NS> static __attribute__((noinline))
 void gemv_q6_K(const uint8_t * w, size_t stride, int64_t k, const uint8_t * act, float * y, int64_t y_stride) {
     using T = q6_K;
@@ -850,58 +905,10 @@ void gemv_q6_K(const uint8_t * w, size_t stride, int64_t k, const uint8_t * act,
             v128_t tot[2];
             tot[0] = tot[1] = wasm_i32x4_const_splat(0);
             for (int part = 0; part < 4; part++) { // half of k, 16 k of each 32
-                const int kh = part / 2, j0 = part % 2 * 4;
-                const uint8_t * a = q + 128 * kh + 4 * j0;
-                v128_t acc[4][2], sum[4][2];
-                for (int i = 0; i < 4; i++) {
-                    const v128_t start = wasm_i32x4_splat(-T::OFFSET * s[16 * b + 8 * kh + 2 * i + part % 2]);
-                    if (MODE == DOT32) {
-                        acc[i][0] = acc[i][1] = start;
-                    } else {
-                        acc[i][0] = acc[i][1] = wasm_i32x4_const_splat(0);
-                        sum[i][0] = sum[i][1] = start;
-                    }
-                }
-                const v128_t a0 = load(a), a1 = load(a + 32), a2 = load(a + 64), a3 = load(a + 96);
-                auto step = [&](int j, v128_t s0, v128_t s1, v128_t s2, v128_t s3) __attribute__((always_inline)) {
-                    for (int h = 0; h < 2; h++) {
-                        v128_t v[4];
-                        T::weights(g, kh, j0 + j, h, v);
-                        if (MODE == DOT32) {
-                            acc[0][h] = dot32(s0, v[0], acc[0][h]); PIN(acc[0][h]);
-                            acc[1][h] = dot32(s1, v[1], acc[1][h]); PIN(acc[1][h]);
-                            acc[2][h] = dot32(s2, v[2], acc[2][h]); PIN(acc[2][h]);
-                            acc[3][h] = dot32(s3, v[3], acc[3][h]); PIN(acc[3][h]);
-                        } else {
-                            acc[0][h] = dot16(s0, v[0], acc[0][h]);
-                            acc[1][h] = dot16(s1, v[1], acc[1][h]);
-                            acc[2][h] = dot16(s2, v[2], acc[2][h]);
-                            acc[3][h] = dot16(s3, v[3], acc[3][h]);
-                        }
-                    }
-                };
-                auto flush = [&]() __attribute__((always_inline)) {
-                    if (MODE == DOT16) {
-                        for (int i = 0; i < 4; i++) {
-                            for (int h = 0; h < 2; h++) {
-                                sum[i][h] = wasm_i32x4_add(sum[i][h], widen(acc[i][h]));
-                                acc[i][h] = wasm_i32x4_const_splat(0);
-                            }
-                        }
-                    }
-                };
-                step(0, lane<0>(a0), lane<0>(a1), lane<0>(a2), lane<0>(a3));
-                step(1, lane<1>(a0), lane<1>(a1), lane<1>(a2), lane<1>(a3));
-                flush();
-                step(2, lane<2>(a0), lane<2>(a1), lane<2>(a2), lane<2>(a3));
-                step(3, lane<3>(a0), lane<3>(a1), lane<3>(a2), lane<3>(a3));
-                flush();
-                for (int i = 0; i < 4; i++) {
-                    v128_t s0, s1;
-                    scales_q6(g + T::SCALES + 8 * (8 * kh + 2 * i + part % 2), s0, s1);
-                    tot[0] = wasm_i32x4_add(tot[0], wasm_i32x4_mul(MODE == DOT32 ? acc[i][0] : sum[i][0], s0));
-                    tot[1] = wasm_i32x4_add(tot[1], wasm_i32x4_mul(MODE == DOT32 ? acc[i][1] : sum[i][1], s1));
-                }
+                gemv_q6_pair<MODE, 0>(g, part, q, s + 16 * b, tot);
+                PIN(tot[0]); PIN(tot[1]);
+                gemv_q6_pair<MODE, 1>(g, part, q, s + 16 * b, tot);
+                PIN(tot[0]); PIN(tot[1]);
             }
             v128_t d0, d1;
             halves_fast(load(g), d0, d1);
