@@ -234,7 +234,7 @@ export function hookedTexts(
  * @param dir Folder to walk.
  * @returns Paths relative to `dir`, sorted.
  */
-export function hookFiles(dir: string): string[] {
+function hookFiles(dir: string): string[] {
   const found: string[] = [];
   const walk = (rel: string) => {
     for (const entry of Deno.readDirSync(`${dir}/${rel}`)) {

@@ -74,7 +74,7 @@ export function defaultThreads(): number {
 /** Requests that run at once on a context by default. */
 export const DEFAULT_PARALLEL = 4;
 /** Tokens in a batch and a micro-batch by default. */
-export const DEFAULT_BATCH = Number(optionById("nBatch").default);
+const DEFAULT_BATCH = Number(optionById("nBatch").default);
 
 /** The default context size: the model's own, at most 4096. */
 export function defaultContext(nCtxTrain: number): number {

@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import { suggest } from "./suggest.ts";
 
 /** The chat templates that llama.cpp has built in (llama-chat.cpp). */
-export const CHAT_TEMPLATES: readonly string[] = [
+const CHAT_TEMPLATES: readonly string[] = [
   "chatml",
   "llama2",
   "llama2-sys",

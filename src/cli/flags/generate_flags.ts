@@ -12,7 +12,7 @@ import { unescapeText } from "./unescape.ts";
  * @param flags Read for that flag and `--no-escape`.
  * @param id Which flag.
  */
-export function escapedText(flags: Flags, id: FlagId): string | undefined {
+function escapedText(flags: Flags, id: FlagId): string | undefined {
   const text = flags.text(id);
   return text === undefined || flags.off("escape") ? text : unescapeText(text);
 }
