@@ -87,7 +87,7 @@ Deno.test("run warns of a plan that tends to do harm, and of flags given twice",
 Deno.test("run takes a built-in chat template by its name", async () => {
   const size = async (...more: string[]) => (await json([...quick, "-n", "1", ...more])).n_prompt;
   const text = "{% for m in messages %}<|start_header_id|>{{ m.role }}{{ m.content }}{% endfor %}";
-  // The name's own letters are no template.
+  // The name alone is not a template.
   assert(await size("--chat", "--chat-template", "llama3") > await size() + 20);
   assert(await size("--chat", "--chat-template", text) > await size());
 });

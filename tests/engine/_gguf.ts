@@ -1,4 +1,4 @@
-// Takes a GGUF file apart, so that it can be written anew: other keys, another alignment, in shards.
+// Takes a GGUF file apart, so that it can be written again: with other keys, another alignment, in shards.
 
 import {
   type TestFile,

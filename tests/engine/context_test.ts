@@ -197,7 +197,7 @@ test("logits() does not depend on the number of threads", async (model) => {
   assertEquals(one.data, two.data);
 });
 
-test("logits() refuses what is no prompt", async (model) => {
+test("logits() refuses what is not a prompt", async (model) => {
   await assertRejects(() => model.logits(""), RangeError, "no tokens");
   await assertRejects(() => model.logits([]), RangeError, "no tokens");
   await assertRejects(() => model.logits([model.info.nVocab]), RangeError, "token");
@@ -532,7 +532,7 @@ test("detokenize() refuses tokens outside the vocabulary", async (model) => {
     await assertRejects(() => model.detokenize([token as number]), `${token}`);
   }
   assertEquals(await model.detokenize([]), "");
-  // Bytes that are no text come out as U+FFFD.
+  // Bytes that are not text come out as U+FFFD.
   assertEquals(await model.detokenize([3 + 0xff]), "\ufffd");
 });
 
@@ -624,7 +624,7 @@ test("request() fails with what onChunk throws, and the context goes on", async 
   assert((await greedy(context, STORY, 2)).length > 0);
 });
 
-test("applyTemplate() refuses what is no chat", async (model) => {
+test("applyTemplate() refuses what is not a chat", async (model) => {
   await using context = await model.createContext(SMALL);
   for (const messages of [[], [{}], "x", [{ role: "user" }], null]) {
     try {
@@ -671,7 +671,7 @@ test("speculative decoding with a draft model gives the same text, with a plan",
 
 test("a draft model that is missing or no model is an error, and the engine lives", async (model) => {
   const folder = await Deno.makeTempDir();
-  await Deno.writeTextFile(`${folder}/text.gguf`, "this is no model");
+  await Deno.writeTextFile(`${folder}/text.gguf`, "this is not a model");
   for (const path of [`${folder}/missing.gguf`, `${folder}/text.gguf`]) {
     const error = await assertRejects(() =>
       model.createContext({ ...SMALL, speculative: { type: "draft", model: path } })

@@ -92,7 +92,7 @@ Deno.test("a physical model of 400 layers, over 4 GiB on disk, is the plan bit f
     assertEquals(new Uint8Array(a.data.buffer), new Uint8Array(b.data.buffer));
   }));
 
-Deno.test("loadModel() tells the plan in the file, and a context runs it unless told otherwise", () =>
+Deno.test("loadModel() reports the plan in the file, and a context runs it unless another is given", () =>
   inFolder(async (folder) => {
     const path = `${folder}/plan.gguf`;
     const file = demo();
@@ -117,7 +117,7 @@ Deno.test("a wrong plan in the file is an error of the context that would run it
     assert((await greedy(context, STORY, 2)).length > 0);
   }));
 
-Deno.test("loadModel() refuses what is no model, and names it", () =>
+Deno.test("loadModel() refuses what is not a model, and names it", () =>
   inFolder(async (folder) => {
     const bytes = Deno.readFileSync(DEMO);
     const files: [string, Uint8Array<ArrayBuffer>][] = [

@@ -32,7 +32,7 @@ for (const name of ["llama", "deepseek2-moe"]) {
         const tokens = Array.from({ length: n }, (_, i) => (i * 37 + 11) % 120);
         const a = await gpu.logits(tokens, { repeatLayers: "4,6" });
         const b = await cpu.logits(tokens, { repeatLayers: "4,6" });
-        assert(b.data.every(Number.isFinite), "the CPU's are no numbers");
+        assert(b.data.every(Number.isFinite), "the CPU's are not numbers");
         const error = nmse(a.data, b.data);
         assert(error < 1e-3, `${n} tokens: NMSE ${error}`);
       }

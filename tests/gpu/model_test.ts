@@ -146,7 +146,7 @@ for (const readback of ["sync", "awaited"] as const) {
 }
 
 gpuTest(
-  "a state saved on the GPU goes on there, also with cells that are no multiple of 4 bytes",
+  "a state saved on the GPU goes on there, even if its cells are not a multiple of 4 bytes",
   async () => {
     for (const cache of ["f16", "q8_0"] as const) {
       const options: ContextOptions = { ...small, repeatLayers: "26,34", cacheTypeK: cache };

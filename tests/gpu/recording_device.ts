@@ -320,7 +320,8 @@ class Queue {
     const { device } = this;
     device.count("writeBuffer");
     if (data.length % 4 !== 0) {
-      const message = `writeBuffer to "${buffer.label}": ${data.length} bytes are no multiple of 4`;
+      const message =
+        `writeBuffer to "${buffer.label}": ${data.length} bytes are not a multiple of 4`;
       device.note(message);
       throw new DOMException(message, "OperationError");
     }
@@ -643,13 +644,13 @@ class Device extends EventTarget {
           true,
         ) ||
           (offset % align !== 0
-            ? `the offset ${offset} of binding ${binding} is no multiple of ${align}`
+            ? `the offset ${offset} of binding ${binding} is not a multiple of ${align}`
             : size <= 0 || size > most
             ? `${size} bytes at binding ${binding}, at most ${most}`
             : offset < 0 || offset + size > buffer.size
             ? `${size} bytes at ${offset} of ${buffer.size} at binding ${binding}`
             : type !== "uniform" && size % 4 !== 0
-            ? `${size} bytes at binding ${binding} are no multiple of 4`
+            ? `${size} bytes at binding ${binding} are not a multiple of 4`
             : "");
       seen.add(binding);
       if (type) parts.push({ buffer, from: offset, to: offset + size, type });

@@ -31,7 +31,7 @@ async function open(
   return {
     device,
     errors: async () => {
-      await Promise.resolve(); // they are told a moment later
+      await Promise.resolve(); // they are reported a moment later
       return uncaptured;
     },
     noted: () => report().errors,

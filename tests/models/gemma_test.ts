@@ -35,7 +35,7 @@ for (const plan of ["none", PLAN]) {
   });
 }
 
-Deno.test("a plan that is no multiple of the window's period keeps each layer's own window", async () => {
+Deno.test("a plan that is not a multiple of the window's period keeps each layer's own window", async () => {
   await using c = await context(PLAN);
   const { layers, nLayer, nLayerEff } = c.info.plan;
   assertEquals({ nLayer, nLayerEff }, { nLayer: 18, nLayerEff: 20 });
