@@ -1,7 +1,7 @@
 import { quote } from "./_text.ts";
 import { type LayerRun, MAX_LAYERS, type ParsePlanOptions } from "./types.ts";
 
-/** Where in a text a block's or an entry's parts stand. */
+/** Where the parts of a block or an entry are in a text. */
 export interface Position {
   start: number;
   end: number;
@@ -10,7 +10,7 @@ export interface Position {
   inclusive?: boolean;
 }
 
-/** A plan's blocks, or its path as ranges, and where they stand in its text. */
+/** A plan's blocks, or its path as ranges, and where they are in its text. */
 export interface Checked {
   kind: "spec" | "path";
   spec: string;
@@ -18,7 +18,7 @@ export interface Checked {
   positions?: readonly Position[];
 }
 
-/** Refuses a size that no model has. */
+/** Refuses a size that no model can have. */
 export function checkModel(nLayer: number, nextn: number): void {
   if (!Number.isInteger(nLayer) || nLayer < 1 || nLayer > MAX_LAYERS) {
     throw new RangeError(`A model has 1 to ${MAX_LAYERS} layers, not ${nLayer}`);
@@ -30,7 +30,7 @@ export function checkModel(nLayer: number, nextn: number): void {
   }
 }
 
-/** Refuses what the model, or if it is not known any model, cannot run. Allocates nothing, whatever the numbers. */
+/** Refuses what the model (or any model, if it is not known) cannot run. Allocates nothing, whatever the numbers. */
 export function checkPlan(plan: Checked, options: ParsePlanOptions): void {
   const { nLayer } = options;
   const nextn = options.nextn ?? 0;

@@ -7,7 +7,7 @@ import { isObject } from "../json.ts";
 import { type LayerRun, MAX_LAYERS, type ParsePlanOptions, type Plan } from "./types.ts";
 
 /**
- * Checks a plan object. What it runs is what its blocks or layers say: where its `spec` says something else, the text is
+ * Checks a plan object. Its blocks or layers decide what runs: if its `spec` says something else, the text is
  * replaced, so that no message names a plan that does not run.
  */
 export function checkedPlan(plan: Plan, options: ParsePlanOptions): Plan {
@@ -48,7 +48,7 @@ export function checkedPlan(plan: Plan, options: ParsePlanOptions): Plan {
     ? { kind, spec, blocks: entries }
     : { kind, spec, layers: entries.map((run) => run.repeatStart) };
   const text = agreed(copy, spec);
-  // Said with the places in the text, where there is one.
+  // With the places in the text, if there is one.
   if (text === spec) parsePlan(spec, options);
   checkPlan({ kind, spec: text, entries }, options);
   return known({ ...copy, spec: text }, entries);

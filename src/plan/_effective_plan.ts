@@ -6,7 +6,7 @@ import type { EffectivePlan, LayerRun, Plan } from "./types.ts";
 
 const made = new WeakSet<object>();
 
-/** Whether `value` is a plan that was resolved here; it is frozen, and needs no second look. */
+/** Whether `value` is a plan that was resolved here; it is frozen, and needs no second check. */
 export function isResolved(value: unknown): value is EffectivePlan {
   return typeof value === "object" && value !== null && made.has(value);
 }

@@ -1,7 +1,7 @@
 import { type Checked, checkPlan, type Position } from "./_check_plan.ts";
 import type { LayerRun, ParsePlanOptions, Plan } from "./types.ts";
 
-/** What the plans that our readers made are checked by. They are frozen, so that their `spec` stays what they say. */
+/** What to check the plans of our own readers by. They are frozen, so that their `spec` stays true. */
 const read = new WeakMap<Plan, Checked | undefined>();
 
 /** Freezes a plan and keeps what it is to be checked by once its model is known. */

@@ -1,7 +1,7 @@
 import { parseYaml } from "./_yaml.ts";
 import { show } from "./_text.ts";
 
-/** Whether text is in the grammar, which begins with `layers:` and `blocks:` as well, and no JSON or YAML. */
+/** Whether text is in the grammar, which may also begin with `layers:` or `blocks:`, and is not JSON or YAML. */
 export function isGrammar(text: string): boolean {
   if (/^\uFEFF|^\s*(?:[[{%]|---|-\s)/.test(text)) return false;
   if (

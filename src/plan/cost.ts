@@ -45,7 +45,7 @@ export interface LayerFacts {
   activeBytes?: number;
 }
 
-/** What of a model decides the size of its memory. */
+/** The facts about a model that decide how much memory it takes. */
 export interface ModelFacts {
   /** Architecture, as the file names it. */
   architecture: string;
@@ -67,7 +67,7 @@ export interface ModelFacts {
   nEmbdS: number;
   /** Keys hold the values too (multi-head latent attention). */
   isMla: boolean;
-  /** The context limits the batch; false for models that look both ways. */
+  /** The context limits the batch; false for models whose attention goes both ways. */
   isCausal: boolean;
   /** States may be kept for a rollback of some tokens. */
   hasRsRollback: boolean;
@@ -76,8 +76,8 @@ export interface ModelFacts {
 }
 
 /**
- * What of a context decides the size of its memory. The names are those of `ContextOptions`; the defaults are
- * llama-server's for one slot, so give what the context is really made with.
+ * The options of a context that decide how much memory it takes. The names are those of `ContextOptions`; the defaults are
+ * llama-server's for one slot, so give the options that the context is really created with.
  */
 export interface CostOptions {
   /** Tokens in the context, over all sequences; 0 or absent is what the model was trained on. */
@@ -124,9 +124,9 @@ export interface MemoryCost {
 export interface PlanCost {
   /** Tokens in the context, as the context will have them. */
   nCtx: number;
-  /** Cells of the attention cache for each sequence, or for all where they share it. */
+  /** Cells of the attention cache for each sequence, or for all if they share it. */
   nCtxSeq: number;
-  /** Cells of the window's cache; 0 where there is none. */
+  /** Cells of the window's cache; 0 if there is none. */
   nCtxSwa: number;
   /** Without the plan. */
   base: MemoryCost;
@@ -150,11 +150,11 @@ const pad = (x: number, n: number): number => Math.ceil(x / n) * n;
  * few that {@linkcode ModelFacts.inexact} names. An upper bound: models in which late layers reuse the keys and values of
  * earlier ones (gemma3n, gemma4 E2B and E4B), if a plan puts a layer that owns them after one that does not.
  *
- * @param facts The model's facts, as a header tells them.
+ * @param facts The model's facts, as its header gives them.
  * @param plan The plan; without it, both sides are the model as it is.
  * @param options The context.
  * @returns Bytes on both sides, and the ratio of compute.
- * @throws {RangeError} If the plan is not for this model, or the context could not be made: a size that is no whole
+ * @throws {RangeError} If the plan is not for this model, or the context cannot be created: a size that is not a whole
  * number, or a cache type whose blocks do not fit the model's heads.
  * @throws {TypeError} If an option is unknown.
  *
