@@ -21,6 +21,18 @@ export function prepareDriverEnv(): void {
   if (folder) Deno.env.set("XDG_RUNTIME_DIR", folder);
 }
 
+let isHeld = false;
+
+/**
+ * Keeps the graphics driver loaded until the process ends. Under Deno 2.9 it is unloaded along with the thread that asked
+ * for an adapter; a process that exits at that moment calls the exit handlers of a driver that is no longer in memory.
+ */
+export function holdDriver(): void {
+  if (isHeld || !navigator.gpu) return;
+  isHeld = true;
+  navigator.gpu.requestAdapter().catch(() => {}); // loads the driver before it returns
+}
+
 /** A folder that only this user can access: the system's, else one of our own. */
 function runtimeFolder(): string | undefined {
   try {

@@ -6,6 +6,7 @@
 
 import { fileURLToPath } from "node:url";
 import type { GpuChoice } from "../../gpu/device.ts";
+import { holdDriver } from "../../gpu/driver_env.ts";
 import type { GpuCounts } from "../../gpu/executor.ts";
 import {
   type EngineCall,
@@ -137,9 +138,13 @@ export class EngineClient {
   #ready = Promise.withResolvers<void>();
   #readError: string | undefined;
   #onLog: ((level: number, line: string) => void) | undefined;
+  /** Whether the Worker looked for a GPU, and so loaded a driver. */
+  readonly #looksForGpu: boolean;
 
   private constructor(options: EngineStartOptions) {
     this.#onLog = options.onLog;
+    const { mode, provider } = options.gpu ?? { mode: "off" };
+    this.#looksForGpu = mode !== "off" && !provider;
     this.#threads = new ThreadHost(
       new URL("rys.js", options.dist).href,
       // An assertion's text arrives through the engine's Worker, a moment after the thread's bare error.
@@ -270,6 +275,7 @@ export class EngineClient {
 
   /** A process that ends while a thread holds a GPU device can crash under Deno 2.9, so the device goes first. */
   #dropGpu = () => {
+    holdDriver();
     const done = new SharedArrayBuffer(4);
     this.#post({ op: "drop-gpu", done });
     Atomics.wait(new Int32Array(done), 0, 0, DROP_GPU_LIMIT_MS);
@@ -328,6 +334,7 @@ export class EngineClient {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       if (this.#gone) return;
+      if (this.#looksForGpu) holdDriver();
       this.#worker.ref();
       this.#post({ op: "close" });
       await this.#closed.promise;
@@ -362,6 +369,7 @@ export class EngineClient {
     this.#closed.resolve();
     globalThis.removeEventListener("unload", this.#dropGpu);
     this.#port.close();
+    if (this.#looksForGpu) holdDriver();
     this.#worker.terminate();
     // A thread that waits or computes cannot be ended and would keep the memory: let them all stop first.
     if (!this.#dead) return this.#threads.end();
