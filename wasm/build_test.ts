@@ -18,7 +18,7 @@ function write(path: string, text: string): void {
   Deno.writeTextFileSync(path, text);
 }
 
-const HOOK = "@@ demo after\nint a;\n@@ with\nint b; // rys-hook: demo\n@@ end\n";
+const HOOK = "why it is there\n@@ demo after\nint a;\n@@ with\nint b; // rys-hook: demo\n@@ end\n";
 
 Deno.test("inputsId() is the same for the same inputs and changes with a checkout of one's own", async () => {
   const id = await inputsId(undefined);
@@ -35,7 +35,7 @@ Deno.test("inputsId() is the same for the same inputs and changes with a checkou
 
 Deno.test("ownUpstream() refuses a folder that is not a checkout", async () => {
   await withFolder((dir) => {
-    assertThrows(() => ownUpstream(dir), BuildError, "no llama.cpp checkout");
+    assertThrows(() => ownUpstream(dir), BuildError, "is not a llama.cpp checkout");
   });
 });
 
@@ -65,7 +65,7 @@ Deno.test("syncHooked() copies, applies, leaves right files alone and takes old 
     const [pristine, hooks, work] = [`${dir}/pristine`, `${dir}/hooks`, `${dir}/work`];
     write(`${pristine}/include/llama.h`, "int a;\n");
     write(`${pristine}/src/llama.cpp`, "int x;\n");
-    write(`${hooks}/include/llama.h.hook`, HOOK);
+    write(`${hooks}/plan/include/llama.h.hook`, HOOK);
     assertEquals(syncHooked(pristine, hooks, work), ["demo"]);
     assertEquals(
       Deno.readTextFileSync(`${work}/include/llama.h`),
@@ -78,8 +78,8 @@ Deno.test("syncHooked() copies, applies, leaves right files alone and takes old 
     assertEquals(Deno.statSync(`${work}/include/llama.h`).mtime!.getTime(), before);
     assertEquals(exists(`${work}/src/stale.cpp`), false);
 
-    Deno.removeSync(`${hooks}/include/llama.h.hook`);
-    write(`${hooks}/src/llama.cpp.hook`, HOOK.replace("int a;", "int x;"));
+    Deno.removeSync(`${hooks}/plan/include/llama.h.hook`);
+    write(`${hooks}/plan/src/llama.cpp.hook`, HOOK.replace("int a;", "int x;"));
     syncHooked(pristine, hooks, work);
     assertEquals(Deno.readTextFileSync(`${work}/include/llama.h`), "int a;\n");
     assertEquals(
@@ -93,12 +93,12 @@ Deno.test("syncHooked() stops at a hook that does not match, before it writes an
   await withFolder((dir) => {
     const [pristine, hooks, work] = [`${dir}/pristine`, `${dir}/hooks`, `${dir}/work`];
     write(`${pristine}/include/llama.h`, "int z;\n");
-    write(`${hooks}/include/llama.h.hook`, HOOK);
+    write(`${hooks}/plan/include/llama.h.hook`, HOOK);
     assertThrows(() => syncHooked(pristine, hooks, work), HookError, 'hook "demo"');
     assertEquals(exists(work), false);
-    write(`${hooks}/include/llama.h.hook`, "");
-    Deno.removeSync(`${hooks}/include/llama.h.hook`);
-    write(`${hooks}/include/gone.h.hook`, HOOK);
+    write(`${hooks}/plan/include/llama.h.hook`, "");
+    Deno.removeSync(`${hooks}/plan/include/llama.h.hook`);
+    write(`${hooks}/plan/include/gone.h.hook`, HOOK);
     assertThrows(
       () => syncHooked(pristine, hooks, work),
       HookError,
