@@ -77,20 +77,28 @@ const VARIANTS: Variant[] = [
   { name: "native", what: "node-llama-cpp, prebuilt native binary in Node", start: startPeer },
 ];
 
-const asked = options("usage: deno run -A bench/cpu.ts [options]", 7);
+const asked = options("usage: deno run -A bench/cpu.ts [options]", 7, {
+  variants: "A,B   only these, e.g. ours,off,native",
+  models: "A,B     only these, e.g. Q4_0,Q8_0",
+  threads: "1,2     only so many threads",
+});
+const chosen = (name: "variants" | "models" | "threads") => asked.own[name]?.split(",");
 const N_PROMPT = asked.smoke ? 16 : 64;
 const N_LONG = asked.smoke ? 32 : 512;
 const N_GEN = asked.smoke ? 4 : 32;
-const MODELS: Quantisation[] = asked.smoke ? ["Q4_0"] : ["Q4_0", "Q8_0", "Q4_K_M", "Q6_K"];
-const THREADS = asked.smoke ? [1] : [
+const ALL_MODELS: Quantisation[] = asked.smoke ? ["Q4_0"] : ["Q4_0", "Q8_0", "Q4_K_M", "Q6_K"];
+const MODELS = ALL_MODELS.filter((kind) => chosen("models")?.includes(kind) ?? true);
+const THREADS = chosen("threads")?.map(Number) ?? (asked.smoke ? [1] : [
   1,
   ...navigator.hardwareConcurrency > 1 ? [2] : [],
   ...navigator.hardwareConcurrency > 7 ? [8] : [],
-];
+]);
 
 /** Builds what the comparison needs; without it, takes what is there. */
 async function build(): Promise<void> {
-  for (const flag of ["--memory32", "--plain"]) {
+  for (const folder of ["memory32", "plain"]) {
+    if (!(chosen("variants")?.includes(folder) ?? true)) continue;
+    const flag = `--${folder}`;
     const { success } = await new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", `${ROOT}/wasm/build.ts`, flag],
       stdout: "inherit",
@@ -118,6 +126,7 @@ const report = new Report("cpu", "CPU speed", asked);
 const main = buildFacts("dist");
 const left: string[] = [];
 const variants = VARIANTS.filter(({ name, folder }) => {
+  if (!(chosen("variants")?.includes(name) ?? true)) return false;
   if (!folder) return true;
   const facts = buildFacts(folder);
   if (facts && facts.id === main?.id) return true;
