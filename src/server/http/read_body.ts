@@ -1,3 +1,4 @@
+import { isNestedDeeper, MAX_NESTING } from "../../engine/nesting.ts";
 import { ApiError, ClientGone, unavailable } from "./api_error.ts";
 
 /** Bytes that bodies of all requests under way may take. */
@@ -30,9 +31,6 @@ export class BodyBudget {
   }
 }
 
-/** Levels of objects and lists in a body; what reads them on the other side recurses. */
-const MAX_DEPTH = 256;
-
 /**
  * Reads the JSON object that a request carries. Bytes that are not UTF-8 become U+FFFD.
  *
@@ -59,8 +57,8 @@ export async function readJson(
     const is = value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
     throw new ApiError(400, `The body must be a JSON object, not ${is}`);
   }
-  if (!isShallow(value)) {
-    throw new ApiError(400, `The body is nested deeper than ${MAX_DEPTH} levels`);
+  if (isNestedDeeper(value)) {
+    throw new ApiError(400, `The body is nested deeper than ${MAX_NESTING} levels`);
   }
   return value as Record<string, unknown>;
 }
@@ -115,19 +113,4 @@ function reason(error: unknown): string {
   const place = /at position \d+(?: \(line \d+ column \d+\))?/.exec(message)?.[0];
   if (/end of JSON input/.test(message)) return "it ends too early";
   return place === undefined ? "it cannot be parsed" : `it cannot be parsed ${place}`;
-}
-
-function isShallow(value: object): boolean {
-  let level: object[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return false;
-    const next: object[] = [];
-    for (const one of level) {
-      for (const inner of Object.values(one)) {
-        if (typeof inner === "object" && inner !== null) next.push(inner);
-      }
-    }
-    level = next;
-  }
-  return true;
 }
