@@ -37,7 +37,10 @@ export function checkFormats(path: string, body: Body): void {
   }
   for (const [name, instead] of KEPT) {
     if (isGiven(body[name])) {
-      throw wrong(name, `cannot be used: no responses are kept here; ${instead}`);
+      throw wrong(
+        name,
+        `cannot be used: of a response only the items are kept here, for references to them; ${instead}`,
+      );
     }
   }
   if (body.background === true) {

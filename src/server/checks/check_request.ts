@@ -57,9 +57,14 @@ export function checkRequest(
   const honoured = checkFields(path, body, facts);
   checkFormats(path, honoured);
   const whole = { ...honoured, ...chooseTool(honoured) };
+  const leftOut = !facts.hasTools && leavesOutTools(path, whole);
   return {
-    warnings: [...unknownFields(path, whole), ...schemaWarnings(whole)],
-    leavesOutTools: !facts.hasTools && leavesOutTools(path, whole),
+    warnings: [
+      ...unknownFields(path, whole),
+      ...schemaWarnings(whole),
+      ...leftOut ? ["tools are left out: the model's chat template has none"] : [],
+    ],
+    leavesOutTools: leftOut,
     body: checked(whole),
   };
 }

@@ -38,7 +38,9 @@ Deno.test("checkRequest() makes what the engine gets, once, and leaves what came
 Deno.test("checkRequest() says where the model has no place for tools", () => {
   const body = { messages: [{ role: "user", content: "x" }], tools: [add] };
   const facts = { ...FACTS, hasTools: false };
-  assertEquals(checkRequest("/v1/chat/completions", body, "any", facts).leavesOutTools, true);
+  const left = checkRequest("/v1/chat/completions", body, "any", facts);
+  assertEquals(left.leavesOutTools, true);
+  assertEquals(left.warnings, ["tools are left out: the model's chat template has none"]);
 });
 
 Deno.test("withSampling() has the seed, and no more probabilities than there are tokens", () => {
