@@ -4,22 +4,35 @@ import { fileError } from "../errors.ts";
 /** How long a pipe may be silent before it counts as having no writer, in milliseconds. */
 const SILENCE_MS = 200;
 
+/** Bytes of a text at most: more is a device that never ends, or a mistake. */
+const MAX_BYTES = 256 << 20;
+
 /**
  * Reads a text file whole.
  *
  * @param path The file; "-" is standard input.
  * @returns Its text.
- * @throws {Failure} If it cannot be read or is not UTF-8.
+ * @throws {Failure} If it cannot be read, is not UTF-8 or does not end within 256 MiB.
  */
 export async function readInput(path: string): Promise<string> {
   try {
-    return decode(
-      path === "-" ? await new Response(Deno.stdin.readable).bytes() : await Deno.readFile(path),
-    );
+    const { readable } = path === "-" ? Deno.stdin : await Deno.open(path);
+    return decode(await readAll(readable));
   } catch (error) {
     const why = error instanceof TypeError ? new Error("it is not UTF-8 text") : error;
     throw fileError("read", path === "-" ? "standard input" : path, why);
   }
+}
+
+async function readAll(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<Uint8Array> {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  for await (const part of stream) {
+    bytes += part.length;
+    if (bytes > MAX_BYTES) throw new Error("it is longer than 256 MiB");
+    parts.push(part);
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 /** What standard input holds when no flag asked for it. */
