@@ -109,7 +109,7 @@ export interface Names {
  * Names as `--alias` has them: `name=spec` names a plan, `name` or `a,b` the model, as llama-server reads it.
  *
  * @param list One text for each time it is given.
- * @throws {TypeError} If one has no name.
+ * @throws {TypeError} If one has no name, or one name has two plans.
  */
 export function parseNames(list: readonly string[]): Names {
   const aliases: Record<string, string | undefined> = Object.create(null);
@@ -124,8 +124,15 @@ export function parseNames(list: readonly string[]): Names {
           `an alias is written name, or name=spec, e.g. deep=26,34, not ${JSON.stringify(text)}`,
         );
       }
+      const plan = spec === "" ? undefined : spec;
       if (eq < 0 && modelName === undefined) modelName = name;
-      else aliases[name] = spec === "" ? undefined : spec;
+      else if (name in aliases && aliases[name] !== plan) {
+        throw new TypeError(
+          `the alias ${name} is given twice, as ${aliases[name] ?? "the default plan"} and as ${
+            plan ?? "the default plan"
+          }`,
+        );
+      } else aliases[name] = plan;
     }
   }
   return { modelName, aliases };

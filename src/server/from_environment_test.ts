@@ -117,5 +117,6 @@ Deno.test("parseNames() tells the model's names from those of plans", () => {
   });
   assertThrows(() => parseNames(["=1,2"]), TypeError, "name=spec");
   assertThrows(() => parseNames([""]), TypeError);
+  assertThrows(() => parseNames(["a=1,2", "a=3,4"]), TypeError, "given twice, as 1,2 and as 3,4");
   assertThrows(() => parseNames(["a,,b"]), TypeError);
 });
