@@ -1,4 +1,3 @@
-import { gpuLine } from "../cli/flags/gpu_flags.ts";
 import { fromEnvironment } from "./from_environment.ts";
 import { createServer, type FetchInfo, type RysServer } from "./server.ts";
 
@@ -10,7 +9,10 @@ function theServer(): RysServer {
   const options = fromEnvironment();
   return server = createServer({
     ...options,
-    onModel: (info) => console.error(`GPU: ${gpuLine(info, options.load ?? {})}`),
+    onModel: ({ gpu, gpuWhy }) =>
+      console.error(
+        gpu ? `GPU: ${gpu.description}, ${gpu.layers} layers` : `GPU: not used: ${gpuWhy}`,
+      ),
     onLog: (line) => console.error(line),
   });
 }
