@@ -245,7 +245,7 @@ test("a reader that is too slow is given up, and its request ends", {
 
 test(
   "an engine that computes on for a stopped request, and answers nothing, is loaded again",
-  { stuckTimeout: 0.5, requestTimeout: 1 },
+  { stuckTimeout: 0.02, requestTimeout: 1 },
   async (server) => {
     const old = loadedModelOf(server);
     // Every "a" may be left out: a token takes seconds, and nothing in it looks at a stopped request.
@@ -253,7 +253,7 @@ test(
     let first: number | undefined;
     await until("the model is loaded again", async () => {
       if (loadedModelOf(server) !== old) return true;
-      // One that is stopped before it comes to the grammar leaves nothing behind: there is another.
+      // One that is stopped between two tokens leaves nothing behind: there is another.
       const stuck = await send(server, "/completion", { prompt: "x", n_predict: 100, grammar });
       await stuck.body?.cancel();
       first ??= stuck.status;
