@@ -85,7 +85,7 @@ const CONTEXT_NAMES = namesOf<ContextOptions, "context">(["context"], {
  *   port: 8090,
  * });
  * assertEquals(args, [
- *   ...["serve", "-m", "models/demo.gguf", "--repeat-layers", "26,34", "--alias", "plain=none"],
+ *   ...["serve", "-m", "models/demo.gguf", "--alias", "plain=none", "--repeat-layers", "26,34"],
  *   ...["--port", "8090"],
  * ]);
  * // new Deno.Command("deno", { args: ["run", "-A", "mod.ts", ...args] }).spawn();
