@@ -57,13 +57,11 @@ export function checkRequest(
   const honoured = checkFields(path, body, facts);
   checkFormats(path, honoured);
   const whole = { ...honoured, ...chooseTool(honoured) };
+  const warnings = [...unknownFields(path, whole), ...schemaWarnings(whole)]; // a wrong schema is told first
   const leftOut = !facts.hasTools && leavesOutTools(path, whole);
+  if (leftOut) warnings.push("tools are left out: the model's chat template has none");
   return {
-    warnings: [
-      ...unknownFields(path, whole),
-      ...schemaWarnings(whole),
-      ...leftOut ? ["tools are left out: the model's chat template has none"] : [],
-    ],
+    warnings,
     leavesOutTools: leftOut,
     body: checked(whole),
   };
