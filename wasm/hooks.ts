@@ -313,7 +313,7 @@ async function main(): Promise<void> {
   }
   // Only once every anchor has been found: a failed run leaves the checkout pristine.
   for (const [path, text] of texts) {
-    replaceFile(`${checkout}/${path}`, new TextEncoder().encode(text));
+    replaceFile(`${checkout}/${path}`, text);
   }
   console.error(`${names.length} hooks applied to ${texts.size} files`);
 }

@@ -275,7 +275,7 @@ export class EngineClient {
 
   /** A process that ends while a thread holds a GPU device can crash under Deno 2.9, so the device goes first. */
   #dropGpu = () => {
-    holdDriver();
+    if (this.#looksForGpu) holdDriver();
     const done = new SharedArrayBuffer(4);
     this.#post({ op: "drop-gpu", done });
     Atomics.wait(new Int32Array(done), 0, 0, DROP_GPU_LIMIT_MS);
