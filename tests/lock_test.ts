@@ -6,7 +6,10 @@ import { inRepo } from "./engine/_engine.ts";
 
 interface Lock {
   specifiers: Record<string, string>;
-  npm: Record<string, { integrity: string; dependencies?: string[] }>;
+  npm: Record<
+    string,
+    { integrity: string; dependencies?: string[]; optionalDependencies?: string[] }
+  >;
   workspace: { dependencies: string[] };
 }
 
@@ -23,7 +26,8 @@ function reached({ specifiers, npm }: Lock): string[] {
   const visit = (id: string): void => {
     if (found.has(id)) return;
     found.add(id);
-    for (const one of npm[id]!.dependencies ?? []) {
+    const { dependencies = [], optionalDependencies = [] } = npm[id]!;
+    for (const one of [...dependencies, ...optionalDependencies]) {
       visit(one in npm ? one : Object.keys(npm).find((other) => nameOf(other) === nameOf(one))!);
     }
   };

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { environment } from "../environment.ts";
 import { llamaArgs } from "../options/llama_args.ts";
 import type { Option } from "../options/option.ts";
 import { parseValue, variableOf } from "../options/parse_value.ts";
@@ -151,11 +152,6 @@ export function parseGpuLayers(name: string, text: string): number | "all" {
   throw new TypeError(
     `${name} must be a whole number from 0, -1 (as auto), all or auto, not ${JSON.stringify(text)}`,
   );
-}
-
-function environment(name: string): string | undefined {
-  const { state } = Deno.permissions.querySync({ name: "env", variable: name });
-  return state === "granted" ? Deno.env.get(name) || undefined : undefined;
 }
 
 function demoModel(): string {
