@@ -5,7 +5,7 @@
 //   rys-oracle --quick [filter]        two plans, and of the checks only identity, twin and refusals
 //   rys-oracle --repacked [filter]     weights in Q8_0 and F16, repacked against upstream's path
 //   rys-oracle --list                  names to filter by
-//   rys-oracle --write DIR [filter]    tiny GGUF fixtures
+//   rys-oracle --write DIR [filter]    tiny GGUF fixtures; =NAME: that of any variant
 //   rys-oracle --quantize TYPE IN OUT  a model's file in another type, from whichever it has (F16, Q8_0, Q4_0)
 //
 // The models are those of upstream's tests/test-llama-archs.cpp with 12 layers, random weights filled by tensor name.
@@ -1477,7 +1477,9 @@ static int write_fixtures(const std::string & dir, const std::vector<variant> & 
     };
     int n = 0;
     for (const variant & v : variants) {
-        if (!chosen.count(v.name) || v.name.find(filter) == std::string::npos) {
+        const bool wanted = filter[0] == '=' ? v.name == filter.substr(1)
+                                             : chosen.count(v.name) && v.name.find(filter) != std::string::npos;
+        if (!wanted) {
             continue;
         }
         model_ptr base = make_base(v);

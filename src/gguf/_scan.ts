@@ -39,6 +39,8 @@ export interface ScannedTensor {
   /** From the beginning of the file. */
   offset: number;
   bytes: number;
+  /** Where the header describes it. */
+  describedAt: number;
 }
 
 /** Bytes of a value by type; text and arrays have no one size. */
@@ -292,7 +294,7 @@ function scanTensor(
   cursor: Cursor,
   index: number,
   seen: Set<string>,
-): ScannedTensor & { at: number } {
+): ScannedTensor & { offsetAt: number } {
   const at = cursor.at;
   const name = cursor.text(`name of tensor ${index}`, limits.MAX_TENSOR_NAME_BYTES);
   const field = `tensor ${shown(name)}`;
@@ -332,13 +334,15 @@ function scanTensor(
   }
   const offset = cursor.count(`data offset of ${field}`, Number.MAX_SAFE_INTEGER);
   seen.add(name);
-  return { name, type, shape, offset, bytes, at: cursor.at - 8 };
+  return { name, type, shape, offset, bytes, describedAt: at, offsetAt: cursor.at - 8 };
 }
 
 /** Scans the header of `source`. */
 export async function scanHeader(source: OpenSource): Promise<Scan> {
   const header = new HeaderBytes(source);
-  if (source.size === 0) throw new GgufError("the file is empty", { file: source.name });
+  if (source.size === 0) {
+    throw new GgufError("the file is empty", { file: source.name, offset: 0, field: "magic" });
+  }
   const first = Math.min(source.size, 1 << 16);
   await header.grow(new NeedMore(first, "magic", 0));
   checkMagic(header);
@@ -368,7 +372,7 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
   }
   const tensorsAt = at;
   const names = new Set<string>();
-  const tensors: (ScannedTensor & { at: number })[] = [];
+  const tensors: (ScannedTensor & { offsetAt: number })[] = [];
   for (let i = 0; i < counts.tensors; i++) {
     tensors.push(await step((cursor) => scanTensor(cursor, i, names)));
   }
@@ -379,7 +383,7 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
   let expected = 0;
   for (const tensor of tensors) {
     const field = `tensor ${shown(tensor.name)}`;
-    const details = { file: source.name, offset: tensor.at, field };
+    const details = { file: source.name, offset: tensor.offsetAt, field };
     if (tensor.offset !== expected) {
       throw new GgufError(
         `its data offset is ${tensor.offset}, where ${expected} follows from those before it`,
@@ -403,12 +407,9 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
     tensorsAt,
     dataOffset,
     alignment,
-    tensors: tensors.map(({ name, type, shape, offset, bytes }) => ({
-      name,
-      type,
-      shape,
-      offset: dataOffset + offset,
-      bytes,
+    tensors: tensors.map(({ offsetAt: _, ...tensor }) => ({
+      ...tensor,
+      offset: dataOffset + tensor.offset,
     })),
   };
 }

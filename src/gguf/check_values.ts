@@ -138,11 +138,12 @@ function checkVocabulary(header: Described): void {
   }
 }
 
-function checkTensor(header: Described, { name, type }: GgufTensor): void {
+function checkTensor(header: Described, { name, type, describedAt }: GgufTensor): void {
   if (!/^[if]\d+$/.test(type.name) || /^f(?:16|32)$/.test(type.name) || TABLE.test(name)) return;
   throw new GgufError(`its values are of type ${type.name}`, {
     file: header.file,
     field: `tensor ${JSON.stringify(name)}`,
+    offset: describedAt,
     expected: "a type that weights have, such as f32, f16 or q8_0",
   });
 }

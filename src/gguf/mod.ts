@@ -23,4 +23,5 @@ export type { GgufEntry, GgufHeader, GgufTensor, GgufValue, GgufValueTypeName } 
 export { readHeader, type ReadHeaderOptions } from "./read_header.ts";
 export * from "./list_shards.ts";
 export * from "./read_model.ts";
+export * from "./url_source.ts";
 export * from "./model_facts.ts";

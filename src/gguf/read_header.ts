@@ -97,6 +97,7 @@ async function parse(scan: Scan, source: OpenSource): Promise<Map<string, GgufEn
     throw new GgufError(`its header cannot be parsed: ${problem}`, {
       file: source.name,
       field: "header",
+      offset: 0,
       cause: error,
     });
   }
@@ -107,7 +108,12 @@ export class MetadataReader {
   constructor(readonly file: string, readonly metadata: ReadonlyMap<string, GgufEntry>) {}
 
   #refuse(key: string, problem: string, limit?: number): never {
-    throw new GgufError(problem, { file: this.file, field: `key ${JSON.stringify(key)}`, limit });
+    throw new GgufError(problem, {
+      file: this.file,
+      field: `key ${JSON.stringify(key)}`,
+      offset: this.metadata.get(key)?.valueAt,
+      limit,
+    });
   }
 
   #value(key: string): GgufValue | undefined {

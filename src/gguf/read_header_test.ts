@@ -43,6 +43,9 @@ Deno.test("readHeader() reads a model from every kind of source", async () => {
       ]
     ) {
       const header = await readHeader(source, { name: "m.gguf" });
+      // The length of its name stands before it.
+      const describedAt = (name: string) =>
+        new TextDecoder("latin1").decode(bytes).indexOf(name) - 8;
       assertEquals({ ...header, metadata: undefined, tensors: header.tensors.slice(0, 3) }, {
         file: "m.gguf",
         size: bytes.length,
@@ -57,6 +60,7 @@ Deno.test("readHeader() reads a model from every kind of source", async () => {
             shape: [32, 8],
             offset: header.dataOffset,
             bytes: 1024,
+            describedAt: describedAt("token_embd.weight"),
             shard: 0,
           },
           {
@@ -65,6 +69,7 @@ Deno.test("readHeader() reads a model from every kind of source", async () => {
             shape: [32, 32],
             offset: header.dataOffset + 1024,
             bytes: 4096,
+            describedAt: describedAt("blk.0.attn_q.weight"),
             shard: 0,
           },
           {
@@ -73,6 +78,7 @@ Deno.test("readHeader() reads a model from every kind of source", async () => {
             shape: [32, 64],
             offset: header.dataOffset + 5120,
             bytes: 2176,
+            describedAt: describedAt("blk.0.ffn_up.weight"),
             shard: 0,
           },
         ],
@@ -222,10 +228,10 @@ const tensor = (change: Partial<NonNullable<TestFile["tensors"]>[number]>) =>
 const FAULTS: [
   what: string,
   bytes: Uint8Array<ArrayBuffer>,
-  field: string | undefined,
+  field: string,
   message: string,
 ][] = [
-  ["an empty file", new Uint8Array(), undefined, "the file is empty"],
+  ["an empty file", new Uint8Array(), "magic", "the file is empty"],
   ["an HTML page", text("\n<!DOCTYPE html><html>"), "magic", "it is an HTML page, not a model"],
   ["another HTML page", text("<html><head>"), "magic", "it is an HTML page"],
   ["a text file", text("Entry not found"), "magic", 'it begins with "Entr"'],
@@ -477,8 +483,8 @@ for (const [what, bytes, field, message] of FAULTS) {
     assertStringIncludes(error.message, message);
     assertEquals(error.field, field);
     assertEquals(error.file, "model.gguf");
-    if (field !== undefined) assertStringIncludes(error.message, field);
-    if (error.offset !== undefined) assertStringIncludes(error.message, `at byte ${error.offset}`);
+    assertStringIncludes(error.message, field);
+    assertStringIncludes(error.message, `at byte ${error.offset}`);
     if (error.limit !== undefined) assertStringIncludes(error.message, `limit ${error.limit}`);
     if (error.expected !== undefined) assertStringIncludes(error.message, error.expected);
   });

@@ -49,6 +49,8 @@ export interface GgufTensor {
   offset: number;
   /** Bytes of its data. */
   bytes: number;
+  /** Byte in the file where the header describes it. */
+  describedAt: number;
   /** Number of the file, from 0, in a model of several. */
   shard: number;
 }

@@ -22,3 +22,15 @@ export async function fixture(name: string): Promise<string> {
   await writeWhole(path, bytes); // another test may write the same file
   return path;
 }
+
+/**
+ * The same for any variant, in memory: some take 60 MB.
+ *
+ * @param name Variant, as `rys-oracle --list` names it.
+ */
+export async function fixtureBytes(name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const { files, lines, code } = await runOracle(["--write", "/out", `=${name}`]);
+  const bytes = files.get(`${name}.gguf`);
+  if (code !== 0 || !bytes) throw new Error(`no fixture ${name}: ${lines.slice(-3).join("; ")}`);
+  return bytes;
+}
