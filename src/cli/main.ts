@@ -12,6 +12,7 @@ const LOADERS: Record<CommandName, () => Promise<Command>> = {
   chat: async () => (await import("./commands/chat.ts")).chat,
   serve: async () => (await import("./commands/serve.ts")).serve,
   plan: async () => (await import("./commands/plan.ts")).plan,
+  inspect: async () => (await import("./commands/inspect.ts")).inspect,
   logits: async () => (await import("./commands/logits.ts")).logits,
   bench: async () => (await import("./commands/bench.ts")).bench,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,

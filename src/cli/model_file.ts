@@ -2,9 +2,11 @@ import { contextCost, defaultContext } from "../engine/context_options.ts";
 import { modelFacts, readModel } from "../gguf/mod.ts";
 import type { GgufModel } from "../gguf/mod.ts";
 import { type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
-import { Failure } from "./errors.ts";
+import { type NamedModel, parseModelName, readNamedModel } from "../hub/mod.ts";
+import { asUsage, Failure } from "./errors.ts";
 import { filePath } from "./file_path.ts";
 import type { Flags } from "./flags/parse_flags.ts";
+import type { Shell } from "./terminal/shell.ts";
 
 /** A model's files and header. */
 export interface ModelFile extends GgufModel {
@@ -20,6 +22,24 @@ export interface ModelFile extends GgufModel {
  */
 export async function readModelFile(path: string): Promise<ModelFile> {
   return { path, ...await readModel(path) };
+}
+
+/**
+ * Reads the header of a model by its name: a path, a URL, or `hf:owner/repo`.
+ *
+ * @param name The name.
+ * @param shell Where to write notes, and what stops it.
+ * @throws {UsageError} If the name is malformed.
+ * @throws {HubError} If there is no such model.
+ * @throws {GgufError} If it is not a sound model.
+ */
+export async function readNamed(name: string, shell: Shell): Promise<ModelFile & NamedModel> {
+  asUsage("", () => parseModelName(name));
+  const model = await readNamedModel(name, {
+    signal: shell.signal,
+    onNote: (line) => shell.note(line),
+  });
+  return { path: name, ...model };
 }
 
 /**

@@ -59,6 +59,8 @@ const VALUE_BYTES: readonly (number | undefined)[] = [
   8,
   8,
 ];
+/** What is read at first; each further read doubles it. On a network every read is a request. */
+const FIRST_READ = 1 << 20;
 const UINT32 = 4;
 const STRING = 8;
 const ARRAY = 9;
@@ -88,7 +90,11 @@ class HeaderBytes {
       throw new GgufError("the header is too long", { ...details, limit: limits.MAX_HEADER_BYTES });
     }
     const had = this.bytes.length;
-    const length = Math.min(source.size, limits.MAX_HEADER_BYTES, Math.max(end, 2 * had, 1 << 16));
+    const length = Math.min(
+      source.size,
+      limits.MAX_HEADER_BYTES,
+      Math.max(end, 2 * had, FIRST_READ),
+    );
     const more = await source.read(had, length - had);
     if (more.length !== length - had) {
       throw new GgufError(`reading ${length - had} bytes at byte ${had} gave ${more.length}`, {
@@ -343,7 +349,7 @@ export async function scanHeader(source: OpenSource): Promise<Scan> {
   if (source.size === 0) {
     throw new GgufError("the file is empty", { file: source.name, offset: 0, field: "magic" });
   }
-  const first = Math.min(source.size, 1 << 16);
+  const first = Math.min(source.size, FIRST_READ);
   await header.grow(new NeedMore(first, "magic", 0));
   checkMagic(header);
 

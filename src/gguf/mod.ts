@@ -23,5 +23,6 @@ export type { GgufEntry, GgufHeader, GgufTensor, GgufValue, GgufValueTypeName } 
 export { readHeader, type ReadHeaderOptions } from "./read_header.ts";
 export * from "./list_shards.ts";
 export * from "./read_model.ts";
-export * from "./url_source.ts";
+export * from "./describe_model.ts";
+export { planRefusal, type PlanSupport, planSupport } from "./plan_support.ts";
 export * from "./model_facts.ts";

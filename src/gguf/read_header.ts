@@ -158,6 +158,17 @@ export class MetadataReader {
     return Array.isArray(value) ? value.map((item) => this.#count(key, item, limit)) : undefined;
   }
 
+  /** A list of whole numbers of either sign, or undefined if the key has none or has one number. */
+  integers(key: string): number[] | undefined {
+    const value = this.#value(key);
+    if (!Array.isArray(value)) return undefined;
+    return value.map((item) => {
+      const number = typeof item === "bigint" || typeof item === "boolean" ? Number(item) : item;
+      if (typeof number === "number" && Number.isInteger(number)) return number;
+      return this.#refuse(key, `the value ${String(item)} is not a whole number`);
+    });
+  }
+
   /** One number for each of `n` layers: the key has one for all, or a list of that length. */
   perLayer(key: string, n: number): number[] | undefined {
     const list = this.list(key);

@@ -1,10 +1,8 @@
-import type { GgufSource } from "./byte_source.ts";
-import { pathOf } from "./byte_source.ts";
+import { type GgufSource, pathOf } from "./byte_source.ts";
 import { GgufError } from "./gguf_error.ts";
 import { listShards, parseShardName, shardNames } from "./list_shards.ts";
 import { readHeader } from "./read_header.ts";
 import type { GgufHeader } from "./types.ts";
-import { openUrl, type OpenUrlOptions } from "./url_source.ts";
 
 /** A model in one file or several. */
 export interface GgufModel {
@@ -18,16 +16,14 @@ export interface GgufModel {
 export interface ModelFileSource {
   /** Its name, which says which shard it is if there are several. */
   name: string;
-  /** Its bytes, or a way to them that is taken only when they are needed. */
-  source: GgufSource | (() => Promise<GgufSource>);
+  /** Its bytes. */
+  source: GgufSource;
 }
 
 /**
- * Reads the headers of all the files of a model, from any one of them. Of files on a server only the headers are
- * fetched.
+ * Reads the headers of all the files of a model, from any one of them.
  *
- * @param path The path, file URL or `http(s):` URL of one shard, or of a model in one file.
- * @param options For files on a server: headers and a signal.
+ * @param path The path or file URL of one shard, or of a model in one file.
  * @returns The files in order, and the header with the tensors of all.
  * @throws {GgufError} If a file is missing, is not sound, or belongs to another model.
  *
@@ -39,12 +35,7 @@ export interface ModelFileSource {
  * await assertRejects(() => readModel("no-such-file.gguf"), GgufError, "there is no such file");
  * ```
  */
-export async function readModel(
-  path: string | URL,
-  options: OpenUrlOptions = {},
-): Promise<GgufModel> {
-  const remote = remoteUrl(path);
-  if (remote !== undefined) return await readRemote(remote, options);
+export async function readModel(path: string | URL): Promise<GgufModel> {
   const files = await listShards(await pathOf(path));
   return await readInOrder(files.map((name) => ({ name, source: name })));
 }
@@ -78,8 +69,8 @@ export async function readModelFiles(files: readonly ModelFileSource[]): Promise
     if (!names.includes(file.name)) {
       wrong(
         parseShardName(file.name) === undefined || names.length === 1
-          ? "it is not a shard of the same model as the others"
-          : `it is not one of the shards of ${first.name}`,
+          ? "it is not a shard of one model with the others"
+          : `it is no shard of the same model as ${first.name}`,
         file.name,
       );
     }
@@ -92,30 +83,7 @@ export async function readModelFiles(files: readonly ModelFileSource[]): Promise
   return await readInOrder(names.map((name) => byName.get(name)!));
 }
 
-function remoteUrl(path: string | URL): URL | undefined {
-  return /^https?:/i.test(String(path)) ? new URL(path) : undefined;
-}
-
-async function readRemote(url: URL, options: OpenUrlOptions): Promise<GgufModel> {
-  const names = shardNames(url.pathname);
-  const { name: given, ...rest } = options;
-  return await readInOrder(names.map((pathname) => {
-    const file = new URL(url);
-    file.pathname = pathname;
-    const name = given === undefined
-      ? undefined
-      : names.length === 1
-      ? given
-      : `${given} (${pathname.slice(pathname.lastIndexOf("/") + 1)})`;
-    return { name: file.href, source: () => openUrl(file, { ...rest, name }) };
-  }));
-}
-
-async function headerOf({ name, source }: ModelFileSource): Promise<GgufHeader> {
-  return typeof source === "function"
-    ? await readHeader(await source())
-    : await readHeader(source, { name });
-}
+const headerOf = ({ name, source }: ModelFileSource) => readHeader(source, { name });
 
 async function readInOrder(files: readonly ModelFileSource[]): Promise<GgufModel> {
   const header = await headerOf(files[0]!);

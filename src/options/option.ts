@@ -4,6 +4,7 @@ export const COMMANDS = [
   "chat",
   "serve",
   "plan",
+  "inspect",
   "logits",
   "bench",
   "doctor",

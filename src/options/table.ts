@@ -73,9 +73,9 @@ const own = { own: true } as const;
 // deno-fmt-ignore
 export const OPTIONS = [
   // Model
-  { id: "model", names: ["-m", "--model"], ...text("FILE"), ...group("Model"), commands: [...ENGINE, "plan"], ...server, ...own,
+  { id: "model", names: ["-m", "--model"], ...text("FILE"), ...group("Model"), commands: [...ENGINE, "plan", "inspect"], ...server, ...own,
     env: "LLAMA_ARG_MODEL",
-    help: "GGUF file, or any shard of a split one; plan reads only its header (default: the demo model)" },
+    help: "GGUF file, or any shard of a split one; plan and inspect read only its header (default: the demo model)" },
   { id: "lora", names: ["--lora"], ...text("FILE,..."), ...MODEL, ...context, ...own,
     help: "LoRA adapters; they reach every pass of a repeated layer" },
   { id: "loraScaled", names: ["--lora-scaled"], ...text("FILE:SCALE,..."), ...MODEL,
@@ -158,7 +158,7 @@ export const OPTIONS = [
     help: "write the logits: little-endian float32, one row of n_vocab for each token" },
   { id: "top", names: ["--top"], ...whole(0, 1000), default: 10, ...OUTPUT, commands: ["logits"],
     help: "show the N likeliest tokens of the last row" },
-  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "logits", "bench", "doctor"],
+  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "inspect", "logits", "bench", "doctor"],
     help: "print one JSON object" },
   { id: "quiet", names: ["--quiet"], ...on, ...OUTPUT, commands: ENGINE,
     help: "no boot log, notes or speeds on standard error; warnings and errors stay" },

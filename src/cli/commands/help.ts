@@ -38,6 +38,12 @@ const ABOUT: Record<CommandName, About> = {
     text:
       `Shows which layers run, where the path jumps, and what it costs. Only the header of a model is read; without -m or --n-layer it is the demo model's. In a plan, x3 means three further passes, shown as x4 in all. --to writes the plan as a mergekit recipe, a rys_relayer object, a plain list of layers, or in the grammar of --repeat-layers; --from reads any of these.`,
   },
+  inspect: {
+    line: "show what a model is made of, and which plans it can run",
+    usage: "[MODEL | -m MODEL] [--json]",
+    text:
+      `Reads the header of a model, a few MB also of one on the hub (hf:owner/repo[:quant]) or at a URL, and no tensors. Shows its size, its number formats, a strip with a mark for each layer, its chat template, and whether its architecture runs any plan, some, or none, and why.`,
+  },
   logits: {
     line: "write the logits of every token of a prompt",
     usage: "[-m FILE] (-p TEXT | --tokens 1,2,3) [-o FILE]",

@@ -12,7 +12,7 @@ import {
 import { asUsage, UsageError } from "../errors.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { alignLines, formatBytes, layerBar, planLines } from "../terminal/plan_text.ts";
-import { costJson, costOf, demoModel, type ModelFile, readModelFile } from "../model_file.ts";
+import { costJson, costOf, demoModel, type ModelFile, readNamed } from "../model_file.ts";
 import { planInputOrNone, readPlanFile } from "../flags/plan_input.ts";
 import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 
@@ -48,7 +48,7 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
     }
     shell.note("no -m or --n-layer is given, so this is the plan on the demo model");
   }
-  const model = path === undefined ? undefined : await readModelFile(path);
+  const model = path === undefined ? undefined : await readNamed(path, shell);
   const nLayer = model?.header.nLayer ?? known!;
   const nextn = model?.header.nextn ?? flags.number("nextn") ?? 0;
   const effective = asUsage(

@@ -33,7 +33,7 @@ export class Flags {
 
   /**
    * @param command The command; `run` if none was named.
-   * @param topics What follows `help`.
+   * @param topics Words after a command that takes some: what `help` is asked about, a model's name.
    * @param warnings What was odd but is not an error.
    * @param given For each id given, its values and the name that gave them.
    * @param inert Flags that were given and have no effect here.
@@ -236,6 +236,9 @@ export function parseFlags(
   return new Flags(command, topics, warnings, found, [...inert]);
 }
 
+/** Commands that are followed by names. */
+const NAMES_FOLLOW: readonly CommandName[] = ["help", "inspect"];
+
 /** Whether a command line asks for a conversation, as llama-cli's do. */
 function talks(given: readonly Given[]): boolean {
   const flag = optionById("conversation");
@@ -251,7 +254,7 @@ function walk(
   const given: Given[] = [];
   const word = (arg: string, before?: string): void => {
     if (command === undefined && isCommand(arg)) command = arg;
-    else if (command === "help") topics.push(arg);
+    else if (command !== undefined && NAMES_FOLLOW.includes(command)) topics.push(arg);
     else {
       const last = given.at(-1);
       const after = last?.bare && last.written === before ? last : undefined;
