@@ -104,6 +104,10 @@ function checkExperts(header: Described): void {
     refuse(header, key, `the value is ${experts}`, `0 to ${MAX_EXPERTS}`);
   }
   const usedKey = `${architecture}.expert_used_count`;
+  if (experts > 0 && !metadata.has(usedKey)) {
+    const expected = `the key ${JSON.stringify(usedKey)}`;
+    refuse(header, key, `no key says how many of ${experts} experts are used`, expected);
+  }
   const value = metadata.get(usedKey)?.value;
   const list = Array.isArray(value) ? value.map(Number) : [numberOf(header, usedKey) ?? 0];
   const used = Math.max(0, ...list);

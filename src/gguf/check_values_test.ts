@@ -63,6 +63,12 @@ const FAULTS: [what: string, file: TestFile, field: string, expected: string][] 
     "1 to 8",
   ],
   [
+    "experts of which no key says how many are in use",
+    withKeys(plainKey("llama.expert_count", 8)),
+    'key "llama.expert_count"',
+    'the key "llama.expert_used_count"',
+  ],
+  [
     "experts of which none is in use",
     withKeys(plainKey("llama.expert_count", 8), plainKey("llama.expert_used_count", 0)),
     'key "llama.expert_used_count"',

@@ -24,5 +24,6 @@ export { readHeader, type ReadHeaderOptions } from "./read_header.ts";
 export * from "./list_shards.ts";
 export * from "./read_model.ts";
 export * from "./describe_model.ts";
+export * from "./memory_fit.ts";
 export { planRefusal, type PlanSupport, planSupport } from "./plan_support.ts";
 export * from "./model_facts.ts";

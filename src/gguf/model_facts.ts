@@ -168,6 +168,8 @@ export function modelFacts(header: GgufHeader): ModelFacts {
     layers.push({
       nEmbdKGqa: nHeadKv * (isSwa ? headSize.kSwa : headSize.k),
       nEmbdVGqa: nHeadKv * (isSwa ? headSize.vSwa : headSize.v),
+      nEmbdHeadK: isSwa ? headSize.kSwa : headSize.k,
+      nEmbdHeadV: isSwa ? headSize.vSwa : headSize.v,
       hasKv: il < kvFromStart && attends(memory, header, read, il, isRecr),
       isRecr: isTrunk && isRecr && memory !== "none",
       isSwa,

@@ -172,6 +172,8 @@ Deno.test("modelFacts() reads a whole file's facts", async () => {
       {
         nEmbdKGqa: 16,
         nEmbdVGqa: 16,
+        nEmbdHeadK: 8,
+        nEmbdHeadV: 8,
         hasKv: true,
         isRecr: false,
         isSwa: false,

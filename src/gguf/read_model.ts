@@ -85,8 +85,19 @@ export async function readModelFiles(files: readonly ModelFileSource[]): Promise
 
 const headerOf = ({ name, source }: ModelFileSource) => readHeader(source, { name });
 
+/** Refuses a shard that does not say that it is one. */
+function checkSays(header: GgufHeader, key: string, count: number): void {
+  if (count === 1 || header.metadata.has(key)) return;
+  throw new GgufError(`its name says that it is one of ${count} shards, and it has no key ${key}`, {
+    file: header.file,
+    field: "key count",
+    offset: 16, // the format's place for it
+  });
+}
+
 async function readInOrder(files: readonly ModelFileSource[]): Promise<GgufModel> {
   const header = await headerOf(files[0]!);
+  checkSays(header, "split.count", files.length);
   if (header.splitCount !== files.length) {
     const problem = files.length === 1
       ? `it is shard ${
@@ -104,6 +115,7 @@ async function readInOrder(files: readonly ModelFileSource[]): Promise<GgufModel
   const whole: GgufHeader = { ...header, tensors: [...header.tensors] };
   for (const [shard, file] of files.entries()) {
     const part = shard === 0 ? header : await headerOf(file);
+    checkSays(part, "split.no", files.length);
     if (part.splitNo !== shard || part.splitCount !== files.length) {
       throw new GgufError(
         `it says that it is shard ${part.splitNo + 1} of ${part.splitCount}, its name says ${

@@ -33,6 +33,10 @@ export interface LayerFacts {
   nEmbdKGqa: number;
   /** Width of a cached value over all its heads. */
   nEmbdVGqa: number;
+  /** Width of one head's key, which the blocks of a quantised cache must divide. Default: not checked. */
+  nEmbdHeadK?: number;
+  /** Width of one head's value. Default: not checked. */
+  nEmbdHeadV?: number;
   /** The layer owns a place in the attention cache. */
   hasKv: boolean;
   /** The layer owns a recurrent state. A layer may have both, as in falcon-h1, or neither. */
@@ -112,10 +116,16 @@ export interface MemoryCost {
   vBytes: number;
   /** Bytes of keys and values. */
   kvBytes: number;
+  /** Of those, bytes of layers that attend to a window, where these have a cache of their own. */
+  windowKvBytes: number;
+  /** Bytes of the largest tensor of keys or values. */
+  largestKvBytes: number;
   /** Bytes of recurrent states. */
   recurrentBytes: number;
   /** Layers with keys and values. */
   nKvLayers: number;
+  /** Of those, layers that attend to a window, where these have a cache of their own. */
+  nWindowKvLayers: number;
   /** Layers with a recurrent state. */
   nRecurrentLayers: number;
 }
@@ -200,6 +210,7 @@ export function estimateCost(
     throw new RangeError(`The plan is for ${plan.nLayer} layers, but the model has ${nLayer}`);
   }
   const context = contextOf(facts, options);
+  checkTypes(facts, context);
   const own = Array.from({ length: nLayer }, (_, il) => il);
   const layers = plan?.layers ?? own;
   return {
@@ -281,7 +292,8 @@ function contextOf(facts: ModelFacts, options: CostOptions): Context {
     nCtxSwa: options.swaFull ? nCtxSeq : window,
     nStream: unified ? 1 : nSeqMax,
     nStates: nSeqMax * (1 + nRsSeq),
-    flashAttn: flashAttention !== "off",
+    // Its scores are capped in a way that the fused kernel does not have.
+    flashAttn: flashAttention !== "off" && facts.architecture !== "grok",
     typeK: options.cacheTypeK ?? "f16",
     typeV: options.cacheTypeV ?? "f16",
   };
@@ -302,6 +314,25 @@ function rowBytes(type: CacheType, width: number, what: string): number {
   return width / format.blockSize * format.bytes;
 }
 
+/** Refuses the cache types that llama.cpp makes no context with. */
+function checkTypes(facts: ModelFacts, { typeK, typeV, flashAttn }: Context): void {
+  const isQuantised = (type: CacheType) => (CACHE_TYPES[type]?.blockSize ?? 1) > 1;
+  if ((facts.isMla || facts.architecture === "deepseek4") && typeK !== typeV) {
+    throw new RangeError(
+      `${facts.architecture} has keys and values in one cache, of one type, not ${typeK} and ${typeV}`,
+    );
+  }
+  if (isQuantised(typeV) && !flashAttn) {
+    const why = facts.architecture === "grok" ? ", which grok does not have" : ", which is off";
+    throw new RangeError(`The V cache cannot have type ${typeV} without flash attention${why}`);
+  }
+  if (!flashAttn) return;
+  for (const { nEmbdHeadK = 0, nEmbdHeadV = 0 } of facts.layers.slice(0, facts.nLayer)) {
+    if (isQuantised(typeK)) rowBytes(typeK, nEmbdHeadK, "The K cache");
+    if (isQuantised(typeV)) rowBytes(typeV, nEmbdHeadV, "The V cache");
+  }
+}
+
 function memoryOf(facts: ModelFacts, layers: readonly number[], context: Context): MemoryCost {
   const all = [...layers.map((il) => facts.layers[il]!), ...facts.layers.slice(facts.nLayer)];
   // Without flash attention values are stored transposed, which wants one width for all layers.
@@ -311,19 +342,27 @@ function memoryOf(facts: ModelFacts, layers: readonly number[], context: Context
     kBytes: 0,
     vBytes: 0,
     kvBytes: 0,
+    windowKvBytes: 0,
+    largestKvBytes: 0,
     recurrentBytes: 0,
     nKvLayers: 0,
+    nWindowKvLayers: 0,
     nRecurrentLayers: 0,
   };
   for (const layer of all) {
     if (layer.hasKv) {
-      const cells = (facts.hasSwaCache && layer.isSwa ? context.nCtxSwa : context.nCtxSeq) *
-        context.nStream;
+      const isWindow = facts.hasSwaCache && layer.isSwa;
+      const cells = (isWindow ? context.nCtxSwa : context.nCtxSeq) * context.nStream;
+      const k = cells * rowBytes(context.typeK, layer.nEmbdKGqa, "The K cache");
+      const v = facts.isMla ? 0 : cells *
+        rowBytes(context.typeV, context.flashAttn ? layer.nEmbdVGqa : widest, "The V cache");
       cost.nKvLayers++;
-      cost.kBytes += cells * rowBytes(context.typeK, layer.nEmbdKGqa, "The K cache");
-      if (!facts.isMla) {
-        cost.vBytes += cells *
-          rowBytes(context.typeV, context.flashAttn ? layer.nEmbdVGqa : widest, "The V cache");
+      cost.kBytes += k;
+      cost.vBytes += v;
+      cost.largestKvBytes = Math.max(cost.largestKvBytes, k, v);
+      if (isWindow) {
+        cost.nWindowKvLayers++;
+        cost.windowKvBytes += k + v;
       }
     }
     if (layer.isRecr) {

@@ -2,6 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import {
   CACHE_TYPES,
   type CacheType,
+  type CostOptions,
   estimateCost,
   type LayerFacts,
   type ModelFacts,
@@ -160,4 +161,49 @@ Deno.test("estimateCost() refuses options that it does not know", () => {
   assertThrows(refused({ toString: 2 }), TypeError, "There is no option toString");
   assertThrows(refused({ flashAttention: true }), RangeError, "one of on, off, auto, not true");
   assertEquals(refused({ cacheTypeK: undefined, nCtx: undefined })().nCtx, 1024);
+});
+
+Deno.test("estimateCost() refuses cache types that llama.cpp makes no context with", () => {
+  const layer = {
+    nEmbdKGqa: 160,
+    nEmbdVGqa: 160,
+    nEmbdHeadK: 80,
+    nEmbdHeadV: 80,
+    hasKv: true,
+    isRecr: false,
+    isSwa: false,
+  };
+  const facts = (architecture: string, isMla = false): ModelFacts => ({
+    architecture,
+    nLayer: 2,
+    nextn: 0,
+    nCtxTrain: 512,
+    layers: [layer, layer],
+    hasSwaCache: false,
+    nSwa: 0,
+    nEmbdR: 0,
+    nEmbdS: 0,
+    isMla,
+    isCausal: true,
+    hasRsRollback: false,
+    inexact: [],
+  });
+  const refuse = (model: ModelFacts, options: CostOptions, message: string) => {
+    assertThrows(() => estimateCost(model, undefined, options), RangeError, message);
+  };
+  // Rows of two heads fill blocks, one head does not.
+  refuse(facts("llama"), { cacheTypeK: "q8_0" }, "its blocks of 32 do not divide 80");
+  estimateCost(facts("llama"), undefined, { cacheTypeK: "q8_0", flashAttention: "off" });
+  refuse(
+    facts("llama"),
+    { cacheTypeV: "q8_0", flashAttention: "off" },
+    "without flash attention, which is off",
+  );
+  refuse(
+    facts("grok"),
+    { cacheTypeV: "q8_0" },
+    "without flash attention, which grok does not have",
+  );
+  refuse(facts("deepseek2", true), { cacheTypeK: "f32" }, "of one type, not f32 and f16");
+  estimateCost(facts("deepseek2", true), undefined, { cacheTypeK: "f32", cacheTypeV: "f32" });
 });

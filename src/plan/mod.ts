@@ -28,5 +28,6 @@ export * from "./pack_plan.ts";
 export * from "./plan_json.ts";
 export * from "./plan_hash.ts";
 export * from "./cost.ts";
+export * from "./suggest_plans.ts";
 export * from "./mergekit.ts";
 export * from "./relayer.ts";

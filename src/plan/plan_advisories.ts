@@ -1,3 +1,5 @@
+import { edgeLayers } from "./_edge.ts";
+
 /**
  * Warns of plans that tend to damage a model: layers at its very start or end that are repeated, and layers that do not
  * run at all.
@@ -20,7 +22,7 @@
  * ```
  */
 export function planAdvisories(layers: readonly number[], nLayer: number): string[] {
-  const edge = Math.max(3, Math.floor(nLayer / 8));
+  const edge = edgeLayers(nLayer);
   const seen = new Set<number>();
   const repeated = new Set<number>();
   for (const il of layers) {

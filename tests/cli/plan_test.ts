@@ -1,4 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
+import { plainKey, writeGguf } from "../../src/gguf/_testing.ts";
 import { json, MODEL, program } from "./_program.ts";
 
 const args = ["plan", "--n-layer", "64", "--repeat-layers", "26,34"];
@@ -178,4 +179,70 @@ Deno.test("--repeat-layers @FILE reads a recipe in each of its forms, and so doe
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("plan -m tells where a model and its caches fit", async () => {
+  const { out } = await program([
+    ...["plan", "-m", MODEL, "--repeat-layers", "20,30", "--gpu", "off"],
+  ]);
+  assertStringIncludes(out, "WASM memory = 15.7 MiB of 15.5 GiB\n");
+  assertEquals(out.includes("GPU "), false);
+  const args = ["plan", "-m", MODEL, "--gpu", "off", "-c"];
+  const huge = JSON.parse((await program([...args, "40000000", "--json"])).out);
+  assertEquals([huge.memory.fits_cpu, huge.memory.gpu], [false, null]);
+  assertEquals(huge.memory.cpu_bytes, huge.model.weight_bytes + huge.cost.kv_bytes);
+  assertStringIncludes((await program([...args, "40000000"])).out, "GiB of 15.5 GiB: too much\n");
+  const slots = await json([...args, "1024", "-np", "3", "-ctk", "q8_0", "-ctv", "f32"]);
+  const one = await json([...args, "1024"]);
+  assertEquals(slots.cost.kv_bytes * 4 * 32, one.cost.kv_bytes * (34 + 128));
+});
+
+Deno.test("plan -m refuses what the engine would refuse, and still shows the plan", async () => {
+  const path = await Deno.makeTempFile({ suffix: ".gguf" });
+  try {
+    const keys = {
+      block_count: 16,
+      leading_dense_block_count: 2,
+      embedding_length: 64,
+      "attention.head_count": 2,
+      context_length: 512,
+    };
+    await Deno.writeFile(
+      path,
+      writeGguf({
+        keys: [
+          plainKey("general.architecture", "deepseek2"),
+          ...Object.entries(keys).map(([key, value]) => plainKey(`deepseek2.${key}`, value)),
+        ],
+      }),
+    );
+    const args = ["plan", "-m", path, "--gpu", "off", "--repeat-layers"];
+    const good = await json([...args, "6,9"]) as unknown as { refused: unknown };
+    assertEquals(good.refused, null);
+    const { code, out, err } = await program([...args, "1,4"]);
+    const why =
+      "'deepseek2' cannot run this plan: layer 1 at place 4: one of the first 2 layers, which are dense, would run after a layer with experts";
+    assertEquals([code, err], [1, `error: ${why}\n`]);
+    assertStringIncludes(out, "n_layer_eff = 19\n");
+    assertEquals(JSON.parse((await program([...args, "1,4", "--json"])).out).refused, why);
+  } finally {
+    await Deno.remove(path);
+  }
+});
+
+Deno.test("plan --suggest names plans that run, with what they cost", async () => {
+  const args = ["plan", "-m", MODEL, "--suggest"];
+  const { code, out } = await program(args);
+  assertEquals(code, 0);
+  assertStringIncludes(out, "20,21  41 layers, x1.02, +256 KiB\n");
+  assertStringIncludes(out, "Layers 5..34 of 40 may be repeated");
+  const { suggestions, band } = JSON.parse((await program([...args, "--json"])).out);
+  assertEquals(band, [5, 35]);
+  for (const { spec, n_layer_eff, cost } of suggestions) {
+    const plan = await json(["plan", "-m", MODEL, "--gpu", "off", "--repeat-layers", spec]);
+    assertEquals([plan.n_layer_eff, plan.cost], [n_layer_eff, cost]);
+  }
+  const without = await program(["plan", "--n-layer", "40", "--suggest"]);
+  assertEquals(without.code, 2);
+  assertStringIncludes(without.err, "--suggest needs a model");
 });

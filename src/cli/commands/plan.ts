@@ -1,7 +1,7 @@
+import { planRefusal } from "../../gguf/mod.ts";
 import {
   type EffectivePlan,
   formatPlan,
-  type PlanCost,
   type PlanInput,
   planToJson,
   readPlan,
@@ -9,10 +9,12 @@ import {
   toMergekit,
   toRelayer,
 } from "../../plan/mod.ts";
-import { asUsage, UsageError } from "../errors.ts";
+import { asUsage, Failure, UsageError } from "../errors.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { alignLines, formatBytes, layerBar, planLines } from "../terminal/plan_text.ts";
-import { costJson, costOf, demoModel, type ModelFile, readNamed } from "../model_file.ts";
+import { costJson, costOf, demoModel, readNamed } from "../model_file.ts";
+import { lookAtMemory, memoryJson, memoryLines } from "../plan_memory.ts";
+import { suggestions } from "../plan_suggestions.ts";
 import { planInputOrNone, readPlanFile } from "../flags/plan_input.ts";
 import { type Shell, showsColour, styles } from "../terminal/shell.ts";
 
@@ -61,22 +63,53 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
     await shell.out(convert(to, effective, flags));
     return 0;
   }
-  const cost = model === undefined ? undefined : asUsage("", () => costOf(model, effective, flags));
-  if (flags.on("json")) {
-    const more = model === undefined || cost === undefined ? {} : {
-      model: {
-        file: model.path,
-        architecture: model.header.architecture,
-        name: model.header.name ?? "",
-        weight_bytes: model.header.weightBytes,
-      },
-      cost: costJson(cost),
-    };
-    await shell.out(JSON.stringify({ ...planToJson(effective), ...more }) + "\n");
+  if (model === undefined) {
+    if (flags.on("suggest")) {
+      throw new UsageError("--suggest needs a model: what to try depends on its architecture");
+    }
+    await shell.out(
+      flags.on("json")
+        ? JSON.stringify(planToJson(effective)) + "\n"
+        : rendering(effective, planLines(effective), []),
+    );
     return 0;
   }
-  await shell.out(rendering(effective, model, cost));
-  return 0;
+  if (flags.on("suggest")) {
+    await shell.out(suggestions(model, flags));
+    return 0;
+  }
+  const cost = asUsage("", () => costOf(model, effective, flags));
+  const refusal = planRefusal(model.header, effective.layers);
+  const memory = await lookAtMemory(model, cost, flags);
+  if (flags.on("json")) {
+    await shell.out(
+      JSON.stringify({
+        ...planToJson(effective),
+        model: {
+          file: model.path,
+          architecture: model.header.architecture,
+          name: model.header.name ?? "",
+          weight_bytes: model.header.weightBytes,
+        },
+        cost: costJson(cost),
+        memory: memoryJson(memory),
+        refused: refusal ?? null,
+      }) + "\n",
+    );
+  } else {
+    const notes = cost.inexact.map((why) => `note: the bytes are not exact: ${why}\n`);
+    const { name, architecture, weightBytes } = model.header;
+    await shell.out(rendering(effective, [
+      [
+        "model",
+        `${name ?? model.path} (${architecture}, ${formatBytes(weightBytes)} of weights)`,
+      ],
+      ...planLines(effective, cost),
+      ...memoryLines(memory),
+    ], notes));
+  }
+  if (refusal === undefined) return 0;
+  throw new Failure(refusal);
 }
 
 async function givenPlan(flags: Flags): Promise<{ what: PlanInput | undefined; where: string }> {
@@ -127,20 +160,14 @@ function convert(
 
 function rendering(
   effective: EffectivePlan,
-  model: ModelFile | undefined,
-  cost: PlanCost | undefined,
+  lines: readonly [name: string, value: string][],
+  notes: readonly string[],
 ): string {
   const style = styles(showsColour(Deno.stdout));
-  const lines = planLines(effective, cost);
-  if (model !== undefined) {
-    const { name, architecture, weightBytes } = model.header;
-    lines.unshift([
-      "model",
-      `${name ?? model.path} (${architecture}, ${formatBytes(weightBytes)} of weights)`,
-    ]);
-  }
-  const inexact = (cost?.inexact ?? []).map((why) => `note: the bytes are not exact: ${why}\n`);
-  const advisories = effective.advisories.map((text) => `${style.yellow("advisory:")} ${text}\n`);
+  const more = [
+    ...notes,
+    ...effective.advisories.map((text) => `${style.yellow("advisory:")} ${text}\n`),
+  ];
   return alignLines(lines, style) + "\n" + layerBar(effective, style).join("\n") + "\n" +
-    (inexact.length + advisories.length > 0 ? "\n" : "") + inexact.join("") + advisories.join("");
+    (more.length > 0 ? "\n" : "") + more.join("");
 }

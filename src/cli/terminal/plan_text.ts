@@ -1,4 +1,4 @@
-import type { EffectivePlan, LayerRun, PlanCost } from "../../plan/mod.ts";
+import type { EffectivePlan, LayerRun, MemoryCost, PlanCost } from "../../plan/mod.ts";
 import type { Styles } from "./shell.ts";
 
 /**
@@ -87,6 +87,26 @@ function withAndWithout(now: number, plain: number): string {
   return `${formatBytes(now)} (without the plan ${formatBytes(plain)}${change})`;
 }
 
+/** Where some layers attend to a window: how the cache is divided. */
+function windowLines({ base, plan, nCtxSwa }: PlanCost): [name: string, value: string][] {
+  if (plan.nWindowKvLayers === 0) return [];
+  const full = ({ kvBytes, windowKvBytes }: MemoryCost) => kvBytes - windowKvBytes;
+  return [
+    [
+      "  attention",
+      `${withAndWithout(full(plan), full(base))} in ${
+        plan.nKvLayers - plan.nWindowKvLayers
+      } layers`,
+    ],
+    [
+      "  windows",
+      `${
+        withAndWithout(plan.windowKvBytes, base.windowKvBytes)
+      } in ${plan.nWindowKvLayers} layers of ${nCtxSwa} cells`,
+    ],
+  ];
+}
+
 /**
  * The lines that say what a plan does and costs, as `name = value`.
  *
@@ -104,6 +124,7 @@ export function planLines(plan: EffectivePlan, cost?: PlanCost): [name: string, 
     const { base, plan: own, nCtx } = cost;
     lines.push(
       ["kv cache", `${withAndWithout(own.kvBytes, base.kvBytes)} for ${nCtx} tokens`],
+      ...windowLines(cost),
       ["recurrent", withAndWithout(own.recurrentBytes, base.recurrentBytes)],
       ["compute", `${formatRatio(cost.computeRatio)} per token`],
     );

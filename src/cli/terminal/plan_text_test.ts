@@ -46,8 +46,11 @@ Deno.test("planLines() tells costs with and without the plan", () => {
     kBytes: 500,
     vBytes: 500,
     kvBytes: 1000,
+    windowKvBytes: 0,
+    largestKvBytes: 50,
     recurrentBytes: 0,
     nKvLayers: 10,
+    nWindowKvLayers: 0,
     nRecurrentLayers: 0,
   };
   const cost = {
@@ -70,5 +73,35 @@ kv cache    = 1.17 KiB (without the plan 1000 B, +20.0 %) for 512 tokens
 recurrent   = 0 B
 compute     = x1.20 per token
 `,
+  );
+});
+
+Deno.test("planLines() divides the cache where some layers attend to a window", () => {
+  const memory = {
+    nLayerEff: 10,
+    kBytes: 500,
+    vBytes: 500,
+    kvBytes: 1000,
+    windowKvBytes: 600,
+    largestKvBytes: 100,
+    recurrentBytes: 0,
+    nKvLayers: 10,
+    nWindowKvLayers: 8,
+    nRecurrentLayers: 0,
+  };
+  const cost = {
+    nCtx: 512,
+    nCtxSeq: 512,
+    nCtxSwa: 256,
+    base: memory,
+    plan: { ...memory, kvBytes: 1200, windowKvBytes: 700, nWindowKvLayers: 9, nKvLayers: 12 },
+    computeRatio: 1.2,
+    inexact: [],
+  };
+  const lines = Object.fromEntries(planLines(expandPlan("1,3", 10), cost));
+  assertEquals(lines["  attention"], "500 B (without the plan 400 B, +25.0 %) in 3 layers");
+  assertEquals(
+    lines["  windows"],
+    "700 B (without the plan 600 B, +16.7 %) in 9 layers of 256 cells",
   );
 });

@@ -7,6 +7,7 @@ import {
   type ModelInfo,
 } from "../../engine/mod.ts";
 import { contextCost, defaultContext } from "../../engine/context_options.ts";
+import { ENGINE_BYTES, HEAP_BYTES } from "../../engine/memory.ts";
 import { type GgufModel, modelFacts, readModel } from "../../gguf/mod.ts";
 import { type CostOptions, estimateCost, type ModelFacts } from "../../plan/mod.ts";
 import { ApiError } from "../http/api_error.ts";
@@ -42,9 +43,6 @@ export interface BootFacts {
   context_ms: number;
 }
 
-/** WASM memory, and what of it the engine needs beside weights and contexts. */
-const HEAP_BYTES = 16 * 2 ** 30;
-const ENGINE_BYTES = 512 * 2 ** 20;
 /** Tokens that a text to embed may have, as it is computed in one piece. */
 const MAX_EMBED_BATCH = 2048;
 
