@@ -25,6 +25,7 @@ export * from "./src/engine/mod.ts";
 export * from "./src/plan/mod.ts";
 export * from "./src/gguf/mod.ts";
 export * from "./src/hub/mod.ts";
+export * from "./src/export/mod.ts";
 
 if (import.meta.main) {
   const { main } = await import("./src/cli/main.ts");

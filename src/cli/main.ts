@@ -13,6 +13,7 @@ const LOADERS: Record<CommandName, () => Promise<Command>> = {
   serve: async () => (await import("./commands/serve.ts")).serve,
   plan: async () => (await import("./commands/plan.ts")).plan,
   inspect: async () => (await import("./commands/inspect.ts")).inspect,
+  export: async () => (await import("./commands/export.ts")).exportCommand,
   logits: async () => (await import("./commands/logits.ts")).logits,
   bench: async () => (await import("./commands/bench.ts")).bench,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,

@@ -316,9 +316,28 @@ export function planLog(
     const name = info.name === "" ? loaded.file.path : info.name;
     const model: [string, string] = ["model", `${name} (${info.desc})`];
     const gpu: [string, string] = ["GPU", gpuLine(info, loaded.gpu)];
-    shell.err(alignLines([model, gpu, ...planLines(plan, cost), ...more], styles(shell.colour)));
+    const own = ownPlanLine(plan, loaded.file);
+    const lines = [model, gpu, ...planLines(plan, cost), ...own, ...more];
+    shell.err(alignLines(lines, styles(shell.colour)));
   }
   for (const text of plan.advisories) shell.warn(text);
+}
+
+/**
+ * What to say about the plan that a model's file carries; nothing if it carries none.
+ *
+ * @param plan The plan that runs.
+ * @param file The model.
+ */
+export function ownPlanLine(
+  plan: EffectivePlan,
+  { header: { layerPlan } }: ModelFile,
+): [name: string, value: string][] {
+  if (!layerPlan) return [];
+  const runs = plan.spec.trim() === layerPlan.trim()
+    ? "runs; --repeat-layers none runs the model without it"
+    : "does not run: another is given";
+  return [["file's plan", `${layerPlan} (rys.layer_plan) ${runs}`]];
 }
 
 /** The cost, with the bytes that were actually allocated. */

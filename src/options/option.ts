@@ -5,6 +5,7 @@ export const COMMANDS = [
   "serve",
   "plan",
   "inspect",
+  "export",
   "logits",
   "bench",
   "doctor",

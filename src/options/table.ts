@@ -73,7 +73,7 @@ const own = { own: true } as const;
 // deno-fmt-ignore
 export const OPTIONS = [
   // Model
-  { id: "model", names: ["-m", "--model"], ...text("FILE"), ...group("Model"), commands: [...ENGINE, "plan", "inspect"], ...server, ...own,
+  { id: "model", names: ["-m", "--model"], ...text("FILE"), ...group("Model"), commands: [...ENGINE, "plan", "inspect", "export"], ...server, ...own,
     env: "LLAMA_ARG_MODEL",
     help: "GGUF file, or any shard of a split one; plan and inspect read only its header (default: the demo model)" },
   { id: "lora", names: ["--lora"], ...text("FILE,..."), ...MODEL, ...context, ...own,
@@ -115,7 +115,7 @@ export const OPTIONS = [
   { id: "memoryBudget", names: ["--memory-budget"], ...whole(1, INT_MAX, "MIB"), unit: MIB, ...PLAN, commands: SERVE, ...server, ...own,
     help: "MiB that all contexts together may take (default: what WASM memory has besides the weights; with all layers on a GPU, what " +
       "it has room for)" },
-  { id: "repeatLayers", names: ["--repeat-layers"], ...text("SPEC"), ...PLAN, commands: ["run", "chat", "serve", "plan", "logits"],
+  { id: "repeatLayers", names: ["--repeat-layers"], ...text("SPEC"), ...PLAN, commands: ["run", "chat", "serve", "plan", "logits", "export"],
     of: ["context", "server"], ...own, env: "LLAMA_ARG_REPEAT_LAYERS",
     help: 'layers to run again: "26,34" (26..33 once more), "26,34x2" (twice more), "43,45;28,34", "layers:0..33,33,34..63", ' +
       '"none", or @FILE with a recipe (YAML or JSON)' },
@@ -133,8 +133,10 @@ export const OPTIONS = [
     help: "write the plan in another form" },
   { id: "suggest", names: ["--suggest"], ...on, ...PLAN, commands: ["plan"],
     help: "plans to try on this model: those published for it, else blocks in the usual places" },
-  { id: "source", names: ["--source"], ...text("NAME"), ...PLAN, commands: ["plan"],
-    help: "the model's folder or repository, for --to mergekit and --to rys_relayer (default: null)" },
+  { id: "source", names: ["--source"], ...text("NAME"), ...PLAN, commands: ["plan", "export"],
+    help: "the model's folder or repository, for a plan in the form of mergekit or rys_relayer (default: null)" },
+  { id: "planOnly", names: ["--plan-only"], ...on, ...PLAN, commands: ["export"],
+    help: "copy the layers as they are, and write the plan into the file's metadata (rys.layer_plan)" },
 
   // Input
   { id: "prompt", names: ["-p", "--prompt"], ...text("TEXT"), ...INPUT, commands: ["run", "chat", "logits"],
@@ -158,11 +160,21 @@ export const OPTIONS = [
     help: "keep generating where the model would end" },
   { id: "output", names: ["-o", "--output", "--output-file"], ...text("FILE"), ...OUTPUT, commands: ["logits"],
     help: "write the logits: little-endian float32, one row of n_vocab for each token" },
+  { id: "exportFile", names: ["-o", "--output", "--output-file"], ...text("FILE"), ...OUTPUT, commands: ["export"],
+    help: "the file to write; several are named after it, as in out-00001-of-00003.gguf" },
+  { id: "format", names: ["--format"], ...choice(["gguf", "mergekit", "rys"]), default: "gguf", ...OUTPUT, commands: ["export"],
+    help: "a model; or, to standard output without -o, the plan as mergekit's YAML or as a rys_relayer object" },
+  { id: "splitMaxSize", names: ["--split-max-size"], ...text("N(M|G)"), form: /^[1-9]\d{0,8}[MG]$/, ...OUTPUT, commands: ["export"],
+    help: "several files, each with at most N megabytes (M) or gigabytes (G) of tensors" },
+  { id: "splitMaxTensors", names: ["--split-max-tensors"], ...whole(1), ...OUTPUT, commands: ["export"],
+    help: "several files, each with at most N tensors" },
+  { id: "force", names: ["--force"], ...on, ...OUTPUT, commands: ["export"],
+    help: "replace files that are there" },
   { id: "top", names: ["--top"], ...whole(0, 1000), default: 10, ...OUTPUT, commands: ["logits"],
     help: "show the N likeliest tokens of the last row" },
-  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "inspect", "logits", "bench", "doctor"],
+  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "inspect", "export", "logits", "bench", "doctor"],
     help: "print one JSON object" },
-  { id: "quiet", names: ["--quiet"], ...on, ...OUTPUT, commands: ENGINE,
+  { id: "quiet", names: ["--quiet"], ...on, ...OUTPUT, commands: [...ENGINE, "export"],
     help: "no boot log, notes or speeds on standard error; warnings and errors stay" },
 
   // Context

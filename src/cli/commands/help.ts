@@ -44,6 +44,12 @@ const ABOUT: Record<CommandName, About> = {
     text:
       `Reads the header of a model, a few MB also of one on the hub (hf:owner/repo[:quant]) or at a URL, and no tensors. Shows its size, its number formats, a strip with a mark for each layer, its chat template, and whether its architecture runs any plan, some, or none, and why.`,
   },
+  export: {
+    line: "write a model file whose layers are a plan's, for programs that know no plans",
+    usage: "-m FILE --repeat-layers SPEC -o FILE",
+    text:
+      `Writes a GGUF file with every layer of the plan written out, which llama.cpp and what is built on it load; its logits are those of the plan, bit for bit. A plan that such a file cannot say is refused with the reason. --plan-only writes a copy that carries the plan instead: it is as large as the model, and the plan is the default here (--repeat-layers none runs it without). Tensors are streamed; a file gets its name when it is whole.`,
+  },
   logits: {
     line: "write the logits of every token of a prompt",
     usage: "[-m FILE] (-p TEXT | --tokens 1,2,3) [-o FILE]",
@@ -90,7 +96,7 @@ Examples:
   ${PROGRAM} help run
 
 Flags have llama.cpp's names where llama.cpp has them. Exit codes: 0 done, 1 failed, 2 wrong usage.
---allow-read in place of -A is enough, but logits -o needs --allow-write as well, serve needs
+--allow-read in place of -A is enough, but -o needs --allow-write as well, serve needs
 --allow-net=HOST:PORT, and a variable of the environment counts as not set without --allow-env=NAME.
 `;
 }

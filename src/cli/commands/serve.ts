@@ -13,7 +13,7 @@ import { demoModel, readModelFile } from "../model_file.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { planInputOrNone } from "../flags/plan_input.ts";
 import { readInput } from "../flags/read_input.ts";
-import { contextOptions, fittingPlan, planFor } from "../session.ts";
+import { contextOptions, fittingPlan, ownPlanLine, planFor } from "../session.ts";
 import { type Shell, styles } from "../terminal/shell.ts";
 
 /** Addresses that stand for all interfaces, as they appear in a URL. */
@@ -47,7 +47,7 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     }
     throw error;
   };
-  const checked = await checkModel(flags, path, spec, aliases).catch(unhealthy);
+  const checked = await checkModel(flags, path, spec, aliases, shell).catch(unhealthy);
 
   await using serving = await listen({ ...options, ...checked });
   const { server } = serving;
@@ -181,6 +181,7 @@ async function checkModel(
   path: string,
   spec: PlanInput | undefined,
   aliases: Record<string, PlanInput | undefined>,
+  shell: Shell,
 ): Promise<Pick<ServeOptions, "model" | "repeatLayers" | "aliases">> {
   const file = await readModelFile(path);
   if (file.header.nLayer === 0) {
@@ -197,9 +198,7 @@ async function checkModel(
       ? undefined
       : planFor(`${flags.name("aliases")} ${name}`, plan, file);
   }
-  return {
-    model: file,
-    repeatLayers: fittingPlan(flags, flags.name("repeatLayers"), spec, file),
-    aliases: named,
-  };
+  const repeatLayers = fittingPlan(flags, flags.name("repeatLayers"), spec, file);
+  for (const [name, value] of ownPlanLine(repeatLayers, file)) shell.note(`${name}: ${value}`);
+  return { model: file, repeatLayers, aliases: named };
 }

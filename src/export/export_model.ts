@@ -1,0 +1,232 @@
+import { type OpenSource, openSource, pathOf } from "../gguf/byte_source.ts";
+import { scanHeader } from "../gguf/_scan.ts";
+import { readModel } from "../gguf/read_model.ts";
+import type { GgufHeader, GgufTensor } from "../gguf/types.ts";
+import { headerBytes, keyBytes, pickedListBytes } from "../gguf/write_header.ts";
+import { planRefusal } from "../gguf/plan_support.ts";
+import {
+  type EffectivePlan,
+  formatPlan,
+  PLAN_KEY,
+  type PlanInput,
+  readPlan,
+  resolvePlan,
+} from "../plan/mod.ts";
+import { ExportError } from "./export_error.ts";
+import { type KeyChange, layerKeys } from "./layer_keys.ts";
+import { outputNames, type SplitLimits, splitTensors } from "./split.ts";
+import { type OutputFile, writeFiles } from "./write_files.ts";
+
+/** Options of {@linkcode exportModel}. */
+export interface ExportOptions {
+  /** The plan. Default: the model file's own `rys.layer_plan`, else none. */
+  repeatLayers?: PlanInput | undefined;
+  /** Copy the layers as they are, and write the plan into the file as `rys.layer_plan`. */
+  planOnly?: boolean | undefined;
+  /** Most bytes of tensors in one file; more make shards. Default: no limit. */
+  splitMaxBytes?: number | undefined;
+  /** Most tensors in one file; more make shards. Default: no limit. */
+  splitMaxTensors?: number | undefined;
+  /** Replace files that are there. */
+  force?: boolean | undefined;
+  /** Stops the writing; nothing is left of it. */
+  signal?: AbortSignal | undefined;
+  /** Called as bytes are written. */
+  onProgress?: ((written: number, total: number) => void) | undefined;
+}
+
+/** What {@linkcode exportModel} wrote. */
+export interface ExportReport {
+  /** The files, in order: one, or all shards. */
+  files: string[];
+  /** Bytes of all files. */
+  bytes: number;
+  /** Tensors in all files. */
+  nTensors: number;
+  /** Layers in the files, without next-token layers. */
+  nLayer: number;
+  /** Next-token (MTP) layers in the files. */
+  nextn: number;
+  /** The plan, on the model that was exported. */
+  plan: EffectivePlan;
+}
+
+/** A tensor of the output. */
+interface OutTensor {
+  name: string;
+  source: GgufTensor;
+}
+
+/**
+ * Writes a model with a plan to files: with its layers written out in the plan's order, for any program that reads GGUF,
+ * or as it is with the plan in its metadata. Tensors are streamed, so a model may be larger than memory. Files appear
+ * under their names when they are whole.
+ *
+ * @param model The path or file URL of the model, or of any of its shards.
+ * @param output The path to write to; shards are named after it as llama.cpp names them.
+ * @param options The plan, limits of files, and what happens on the way.
+ * @returns The files, their size and layers.
+ * @throws {ExportError} If no file can say this plan, an output exists, or the disk is full.
+ * @throws {GgufError} If the model is missing or not sound.
+ * @throws {SyntaxError} If the plan cannot be parsed.
+ * @throws {RangeError} If the plan does not fit the model.
+ *
+ * @example
+ * ```ts
+ * import { exportModel, readHeader } from "@rys/edge";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const folder = await Deno.makeTempDir();
+ * const report = await exportModel("models/demo.gguf", `${folder}/deep.gguf`, { repeatLayers: "26,34" });
+ * assertEquals(report.nLayer, 48);
+ * assertEquals((await readHeader(report.files[0]!)).nLayer, 48);
+ * await Deno.remove(folder, { recursive: true });
+ * ```
+ */
+export async function exportModel(
+  model: string | URL,
+  output: string,
+  options: ExportOptions = {},
+): Promise<ExportReport> {
+  const { header, files } = await readModel(model);
+  const { nLayer, nextn, layerPlan } = header;
+  const plan = resolvePlan(options.repeatLayers, { nLayer, nextn, layerPlan });
+  const isPhysical = options.planOnly !== true;
+  const changes = isPhysical ? physicalKeys(header, plan) : planKey(header, plan);
+  const tensors = isPhysical ? layersInOrder(header, plan.layers) : sameLayers(header);
+  const sources: OpenSource[] = [];
+  try {
+    for (const file of files) sources.push(await openSource(await pathOf(file)));
+    const keys = await outputKeys(sources[0]!, changes);
+    const parts = layOut(header, tensors, keys, output, {
+      maxBytes: options.splitMaxBytes,
+      maxTensors: options.splitMaxTensors,
+    });
+    await writeFiles(parts, sources, options);
+    return {
+      files: parts.map(({ path }) => path),
+      bytes: parts.reduce((sum, { size }) => sum + size, 0),
+      nTensors: tensors.length,
+      nLayer: isPhysical ? plan.nLayerEff : nLayer,
+      nextn,
+      plan,
+    };
+  } finally {
+    for (const source of sources) await source.close();
+  }
+}
+
+function physicalKeys(header: GgufHeader, plan: EffectivePlan): ReadonlyMap<string, KeyChange> {
+  const keys = layerKeys(header, plan.layers);
+  if (keys.changes !== undefined) return keys.changes;
+  throw new ExportError(`cannot export ${header.file}: ${keys.refusal}`);
+}
+
+function planKey(header: GgufHeader, plan: EffectivePlan): ReadonlyMap<string, KeyChange> {
+  const refusal = planRefusal(header, plan.layers);
+  if (refusal !== undefined) throw new ExportError(`cannot export ${header.file}: ${refusal}`);
+  const isIdentity = plan.nLayerEff === plan.nLayer && plan.layers.every((il, e) => il === e);
+  const value = formatPlan(readPlan(plan.spec));
+  return new Map(isIdentity ? [] : [[PLAN_KEY, { value: { type: "string", value } }]]);
+}
+
+const sameLayers = ({ tensors }: GgufHeader): OutTensor[] =>
+  tensors.map((source) => ({ name: source.name, source }));
+
+/** The tensors of all layers in the plan's order, where the file has those of the first. */
+function layersInOrder(header: GgufHeader, plan: readonly number[]): OutTensor[] {
+  const { nLayer, nextn, tensors } = header;
+  const order = [...plan, ...Array.from({ length: nextn }, (_, i) => nLayer + i)];
+  // Encoder and decoder have layers of their own.
+  const stacks = new Map<string, Map<number, { rest: string; source: GgufTensor }[]>>();
+  const partsOf = (name: string) => /^((?:.*\.)?)blk\.(\d+)\.(.*)$/.exec(name);
+  for (const source of tensors) {
+    const [, stack = "", il, rest = ""] = partsOf(source.name) ?? [];
+    if (il === undefined) continue;
+    const layers = stacks.get(stack) ?? new Map<number, { rest: string; source: GgufTensor }[]>();
+    stacks.set(stack, layers);
+    const layer = layers.get(Number(il)) ?? [];
+    layers.set(Number(il), layer);
+    layer.push({ rest, source });
+  }
+  const out: OutTensor[] = [];
+  for (const source of tensors) {
+    const parts = partsOf(source.name);
+    if (!parts) {
+      out.push({ name: source.name, source });
+      continue;
+    }
+    const stack = parts[1]!;
+    const layers = stacks.get(stack);
+    stacks.delete(stack);
+    if (!layers) continue;
+    for (const [place, il] of order.entries()) {
+      for (const { rest, source } of layers.get(il) ?? []) {
+        out.push({ name: `${stack}blk.${place}.${rest}`, source });
+      }
+    }
+  }
+  return out;
+}
+
+/** The first file's keys with what changes, the others byte for byte; keys of shards and of a plan are left out. */
+async function outputKeys(
+  source: OpenSource,
+  changes: ReadonlyMap<string, KeyChange>,
+): Promise<{ all: Uint8Array[]; alignment: Uint8Array | undefined }> {
+  const { bytes, keys } = await scanHeader(source);
+  const left = new Map(changes);
+  const all: Uint8Array[] = [];
+  let alignment: Uint8Array | undefined;
+  for (const { key, start, valueAt, end } of keys) {
+    const change = left.get(key);
+    left.delete(key);
+    if (change !== undefined) {
+      all.push(
+        "value" in change
+          ? keyBytes(key, change.value)
+          : pickedListBytes(key, bytes.subarray(valueAt, end), change.places),
+      );
+      continue;
+    }
+    if (key === PLAN_KEY || key.startsWith("split.")) continue;
+    const same = bytes.subarray(start, end);
+    if (key === "general.alignment") alignment = same;
+    all.push(same);
+  }
+  for (const [key, change] of left) if ("value" in change) all.push(keyBytes(key, change.value));
+  return { all, alignment };
+}
+
+/** Each file with its header and where its tensors come from. */
+function layOut(
+  header: GgufHeader,
+  tensors: readonly OutTensor[],
+  keys: { all: Uint8Array[]; alignment: Uint8Array | undefined },
+  output: string,
+  limits: SplitLimits,
+): OutputFile[] {
+  const padded = (bytes: number) => Math.ceil(bytes / header.alignment) * header.alignment;
+  const parts = splitTensors(tensors.map(({ source }) => padded(source.bytes)), limits);
+  return outputNames(output, parts.length).map((path, i) => {
+    const [from, to] = parts[i]!;
+    const entries = [];
+    const pieces = [];
+    let offset = 0;
+    for (const { name, source } of tensors.slice(from, to)) {
+      entries.push({ name, like: source, offset });
+      pieces.push({ shard: source.shard, from: source.offset, bytes: source.bytes, at: offset });
+      offset += padded(source.bytes);
+    }
+    const own = i === 0 ? [...keys.all] : keys.alignment ? [keys.alignment] : [];
+    if (parts.length > 1) {
+      own.push(
+        keyBytes("split.no", { type: "uint16", value: i }),
+        keyBytes("split.count", { type: "uint16", value: parts.length }),
+        keyBytes("split.tensors.count", { type: "int32", value: tensors.length }),
+      );
+    }
+    const head = headerBytes(own, entries, header.alignment);
+    return { path, head, pieces, size: head.length + offset };
+  });
+}

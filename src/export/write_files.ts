@@ -1,0 +1,166 @@
+import type { OpenSource } from "../gguf/byte_source.ts";
+import { ExportError } from "./export_error.ts";
+
+/** A file to write. */
+export interface OutputFile {
+  /** Its path. */
+  path: string;
+  /** Its header, to where data begin. */
+  head: Uint8Array;
+  /** Data: where they come from, and their place after the header. */
+  pieces: readonly { shard: number; from: number; bytes: number; at: number }[];
+  /** Bytes in all. */
+  size: number;
+}
+
+/** What may happen while files are written. */
+export interface WriteFilesOptions {
+  /** Replace files that are there. */
+  force?: boolean | undefined;
+  /** Stops the writing. */
+  signal?: AbortSignal | undefined;
+  /** Called as bytes are written. */
+  onProgress?: ((written: number, total: number) => void) | undefined;
+}
+
+/** Bytes that are read and written at once. */
+const CHUNK = 1 << 23;
+
+/**
+ * Writes files whole or not at all: each is written under another name beside its place, and all get their names when
+ * all are on the disk, the first one last. What was written is removed if anything fails.
+ *
+ * @param files The files.
+ * @param sources Where pieces come from, by number.
+ * @param options What is allowed, and a signal.
+ * @throws {ExportError} If a file exists, or cannot be written.
+ */
+export async function writeFiles(
+  files: readonly OutputFile[],
+  sources: readonly OpenSource[],
+  options: WriteFilesOptions,
+): Promise<void> {
+  const total = files.reduce((sum, { size }) => sum + size, 0);
+  const targets: string[] = [];
+  for (const { path } of files) targets.push(await checkTarget(path, sources, options.force));
+  await checkRoom(targets[0]!, total);
+  const suffix = `.${crypto.randomUUID().slice(0, 8)}.partial`;
+  const partials: string[] = [];
+  let written = 0;
+  const onBytes = (bytes: number) => options.onProgress?.(written += bytes, total);
+  try {
+    for (const [i, file] of files.entries()) {
+      const partial = targets[i]! + suffix;
+      partials.push(partial);
+      await writeOne(partial, file, sources, onBytes, options.signal);
+    }
+    for (const target of targets.toReversed()) {
+      // Somebody else may have written it meanwhile.
+      if (!options.force && await exists(target)) throw taken(target);
+      await Deno.rename(target + suffix, target);
+    }
+  } catch (error) {
+    for (const partial of partials) await Deno.remove(partial).catch(() => {});
+    options.signal?.throwIfAborted();
+    if (error instanceof ExportError || isOfModel(error)) throw error;
+    throw new ExportError(`cannot write ${files[0]!.path}: ${reasonOf(error, total)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** An error of the model that is read. */
+const isOfModel = (error: unknown): boolean => error instanceof Error && error.name === "GgufError";
+
+const taken = (path: string) =>
+  new ExportError(`cannot write ${path}: the file exists; --force (force: true) replaces it`);
+
+const exists = (path: string) => Deno.lstat(path).then(() => true, () => false);
+
+/** Where to write: the path, or what it links to. */
+async function checkTarget(
+  path: string,
+  sources: readonly OpenSource[],
+  force: boolean | undefined,
+): Promise<string> {
+  const old = await Deno.stat(path).catch(() => undefined);
+  if (old === undefined) {
+    if (!force && await exists(path)) throw taken(path);
+    return path;
+  }
+  const fail = (why: string) => new ExportError(`cannot write ${path}: ${why}`);
+  if (old.isDirectory) throw fail("it is a folder");
+  if (!old.isFile) throw fail("it is not a regular file");
+  const target = await Deno.realPath(path);
+  for (const { name } of sources) {
+    if (await Deno.realPath(name).catch(() => "") === target) {
+      throw fail("it is the model that is exported");
+    }
+  }
+  if (!force) throw taken(path);
+  return target;
+}
+
+/** Refuses to begin what the disk has no room for, where the system tells. */
+async function checkRoom(path: string, bytes: number): Promise<void> {
+  const { statfs } = await import("node:fs/promises");
+  const { dirname } = await import("node:path");
+  const room = await statfs(dirname(path)).then(
+    ({ bavail, bsize }) => Number(bavail) * Number(bsize),
+    () => Infinity,
+  );
+  if (room < bytes) {
+    throw new ExportError(
+      `cannot write ${path}: it takes ${bytes} bytes, and the disk has room for ${room}`,
+    );
+  }
+}
+
+async function writeOne(
+  path: string,
+  { head, pieces, size }: OutputFile,
+  sources: readonly OpenSource[],
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  using file = await Deno.open(path, { createNew: true, write: true });
+  let at = 0;
+  const put = async (bytes: Uint8Array) => {
+    signal?.throwIfAborted();
+    for (let done = 0; done < bytes.length;) done += await file.write(bytes.subarray(done));
+    at += bytes.length;
+    onBytes(bytes.length);
+  };
+  await put(head);
+  for (const piece of pieces) {
+    await put(new Uint8Array(head.length + piece.at - at)); // the padding before it
+    const source = sources[piece.shard]!;
+    for (let done = 0; done < piece.bytes; done += CHUNK) {
+      const length = Math.min(CHUNK, piece.bytes - done);
+      const bytes = await source.read(piece.from + done, length);
+      if (bytes.length !== length) {
+        throw new ExportError(
+          `${source.name} has become shorter while it was read: ${length} bytes at byte ${
+            piece.from + done
+          } gave ${bytes.length}`,
+        );
+      }
+      await put(bytes);
+    }
+  }
+  await put(new Uint8Array(size - at));
+  await file.sync(); // a disk may report only now that it is full
+}
+
+function reasonOf(error: unknown, bytes: number): string {
+  if (error instanceof Deno.errors.NotFound) return "there is no such folder";
+  if (error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.NotCapable) {
+    return "permission denied";
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  const isFull = (error instanceof Error && "code" in error && error.code === "ENOSPC") ||
+    /no space left/i.test(text);
+  return isFull
+    ? `the disk is full; ${bytes} bytes are needed in all`
+    : text.replace(/ \(os error \d+\).*$/s, "");
+}
