@@ -81,10 +81,15 @@ const asked = options("usage: deno run -A bench/cpu.ts [options]", 7, {
   variants: "A,B   only these, e.g. ours,off,native",
   models: "A,B     only these, e.g. Q4_0,Q8_0",
   threads: "1,2     only so many threads",
+  long: "N          tokens of the long prompt, 512 if not given",
 });
 const chosen = (name: "variants" | "models" | "threads") => asked.own[name]?.split(",");
 const N_PROMPT = asked.smoke ? 16 : 64;
-const N_LONG = asked.smoke ? 32 : 512;
+const N_LONG = asked.smoke ? 32 : Number(asked.own.long ?? 512);
+if (!Number.isInteger(N_LONG) || N_LONG < 1 || N_LONG > 900) {
+  console.error(`error: --long takes a number from 1 to 900, not "${asked.own.long}"`);
+  Deno.exit(2);
+}
 const N_GEN = asked.smoke ? 4 : 32;
 const ALL_MODELS: Quantisation[] = asked.smoke ? ["Q4_0"] : ["Q4_0", "Q8_0", "Q4_K_M", "Q6_K"];
 const MODELS = ALL_MODELS.filter((kind) => chosen("models")?.includes(kind) ?? true);
