@@ -63,9 +63,15 @@ struct product {
     }
 };
 
-// Pieces of a product that threads take one after another
-static int64_t pieces(int64_t n_groups, int nth) {
-    return nth == 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(n_groups / 2, nth * 4));
+// Pieces of a product that threads take one after another. Of a prompt's none takes long: between two, a thread looks
+// whether the prompt was cancelled.
+static int64_t pieces(int64_t n_groups, int nth, int64_t k, int64_t cols) {
+    const int64_t shared = nth == 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(n_groups / 2, nth * 4));
+    if (cols == 1) {
+        return shared;
+    }
+    constexpr int64_t most = 1 << 26; // products: some milliseconds
+    return std::max(shared, std::min(n_groups, n_groups * GROUP * k * cols / most));
 }
 
 // Below so many products, threads that wait for each other cost more than each quantising the column for itself.
@@ -140,25 +146,30 @@ class traits : public ggml::cpu::tensor_traits {
                 y[0] = (float *) op->data;
             }
         } else {
-            for (int64_t i = ith; i < cols; i += nth) {
+            // many by fours: columns of one four stand in the same cache lines
+            const int64_t quads = cols / QUAD;
+            for (int64_t i = quads * ith / nth * QUAD; i < quads * (ith + 1) / nth * QUAD; i++) {
                 y[i] = i < n ? (float *) row(op, i) : nullptr;
                 // a missing column's sums are dropped; the last one's values keep garbage out of its lanes
                 kern->act((const float *) row(x, std::min(i, n - 1)), k, 0, k, act + i / QUAD * QUAD * bytes, i % QUAD, QUAD);
             }
         }
         const product p = { kern, (const uint8_t *) w->data, k, w->ne[1], act, cols, y };
-        const int64_t np = pieces(ng, nth);
-        if (nth == 1) {
-            p.run(0, ng);
-            return;
-        }
+        const int64_t np = pieces(ng, nth, k, cols);
         if (ith == 0) {
             ggml_threadpool_chunk_set(params->threadpool, nth);
         }
         ggml_barrier(params->threadpool);
-        for (int64_t i = ith; i < np; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+        for (int64_t i = ith; i < np; i = next_piece(params, i)) {
             p.run(ng * i / np, ng * (i + 1) / np);
+            if (cols > 1 && ggml_threadpool_cancelled(params->threadpool)) {
+                return;
+            }
         }
+    }
+
+    static int64_t next_piece(ggml_compute_params * params, int64_t i) {
+        return params->nth == 1 ? i + 1 : ggml_threadpool_chunk_add(params->threadpool, 1);
     }
 
     // One column of one expert: which row of src1, which of the result
@@ -225,15 +236,19 @@ class traits : public ggml::cpu::tensor_traits {
         }
         ggml_barrier(params->threadpool);
 
-        const int64_t ng = groups(w->ne[1]), np = pieces(ng, nth);
+        const int64_t ng = groups(w->ne[1]);
         int64_t next = ith, i = 0;
         for (int64_t e = 0; e < n_expert; e++) {
             if (count[e] == 0) {
                 continue;
             }
-            const product p = { kern, (const uint8_t *) w->data + e * w->nb[2], k, w->ne[1], act + begin[e] * bytes, begin[e + 1] - begin[e], y + begin[e] };
-            for (; next < i + np; next = nth == 1 ? next + 1 : ggml_threadpool_chunk_add(params->threadpool, 1)) {
+            const int64_t cols = begin[e + 1] - begin[e], np = pieces(ng, nth, k, cols);
+            const product p = { kern, (const uint8_t *) w->data + e * w->nb[2], k, w->ne[1], act + begin[e] * bytes, cols, y + begin[e] };
+            for (; next < i + np; next = next_piece(params, next)) {
                 p.run(ng * (next - i) / np, ng * (next - i + 1) / np);
+                if (cols > 1 && ggml_threadpool_cancelled(params->threadpool)) {
+                    return;
+                }
             }
             i += np;
         }

@@ -11,6 +11,7 @@
 #include "ggml.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -227,6 +228,29 @@ static void test_rows(ggml_backend_t one, ggml_backend_t two, ggml_type type, in
     check(graph(packed.w, 1, 0, 0, ids, true).run(two, x) == want, std::string(ggml_type_name(type)) + ": rows differ with two threads");
 }
 
+// A prompt that is cancelled leaves its product after a piece, on one thread as well.
+static void test_cancel(ggml_backend_t backend, int64_t experts) {
+    const int64_t k = 512, rows = 4096, cols = 128;
+    const auto q = quantised(GGML_TYPE_Q4_0, normal(k * rows * experts, 0.05f), k);
+    const auto x = normal(k * cols, 1);
+    context packed(GGML_TYPE_Q4_0, k, rows, experts, true, q, q.size());
+    graph g(packed.w, cols, experts > 1 ? 1 : 0, 1, std::vector<int32_t>(experts > 1 ? cols : 0, 1));
+    const auto whole = g.run(backend, x);
+    ggml_backend_tensor_memset(g.y, 0xff, 0, ggml_nbytes(g.y));
+    std::atomic<int> asked{ 0 };
+    ggml_backend_cpu_set_abort_callback(backend, [](void * n) { return ++*(std::atomic<int> *) n > 1; }, &asked);
+    const ggml_status status = ggml_backend_graph_compute(backend, g.g);
+    ggml_backend_cpu_set_abort_callback(backend, nullptr, nullptr);
+    std::vector<uint32_t> bits(rows * cols), want(rows * cols);
+    ggml_backend_tensor_get(g.y, bits.data(), 0, bits.size() * sizeof(uint32_t));
+    memcpy(want.data(), whole.data(), want.size() * sizeof(uint32_t));
+    const std::string name = experts > 1 ? "a product by expert that is cancelled" : "a product that is cancelled";
+    check(status == GGML_STATUS_ABORTED, name + " does not say so");
+    check(bits.front() == want.front(), name + " did not begin");
+    check(bits.back() == 0xffffffff, name + " was done to its end");
+    check(same(g.run(backend, x).data(), whole.data(), whole.size()), name + ": the next one differs");
+}
+
 static int64_t any(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(rng); }
 
 static void test(uint32_t seed) {
@@ -252,6 +276,10 @@ static void test(uint32_t seed) {
         printf("%s %s, bits %08x\n", failures == before ? "ok  " : "FAIL", ggml_type_name(type), bits);
         fflush(stdout);
     }
+    test_cancel(one, 1);
+    test_cancel(one, 2);
+    test_cancel(two, 1);
+    test_cancel(two, 2);
     ggml_backend_free(one);
     ggml_backend_free(two);
 }
