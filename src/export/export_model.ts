@@ -15,7 +15,7 @@ import {
 import { ExportError } from "./export_error.ts";
 import { type KeyChange, layerKeys } from "./layer_keys.ts";
 import { outputNames, type SplitLimits, splitTensors } from "./split.ts";
-import { type OutputFile, writeFiles } from "./write_files.ts";
+import { type OutputFile, type Piece, writeFiles } from "./write_files.ts";
 
 /** Options of {@linkcode exportModel}. */
 export interface ExportOptions {
@@ -54,7 +54,14 @@ export interface ExportReport {
 /** A tensor of the output. */
 interface OutTensor {
   name: string;
+  /** Where its data are, with the format. */
   source: GgufTensor;
+  /** Its dimensions. */
+  shape: readonly number[];
+  /** Bytes of its data. */
+  bytes: number;
+  /** Where each row, or the whole, is made of slices, one for each layer: which, in order. */
+  slices?: { rows: number; layers: readonly number[] };
 }
 
 /**
@@ -130,8 +137,59 @@ function planKey(header: GgufHeader, plan: EffectivePlan): ReadonlyMap<string, K
   return new Map(isIdentity ? [] : [[PLAN_KEY, { value: { type: "string", value } }]]);
 }
 
+const same = (name: string, source: GgufTensor): OutTensor => {
+  const { shape, bytes } = source;
+  return { name, source, shape, bytes };
+};
+
 const sameLayers = ({ tensors }: GgufHeader): OutTensor[] =>
-  tensors.map((source) => ({ name: source.name, source }));
+  tensors.map((source) => same(source.name, source));
+
+/** A tensor that holds something of every layer, side by side: the per-layer embeddings of gemma3n and gemma4. */
+function sliced(header: GgufHeader, source: GgufTensor, plan: readonly number[]): OutTensor {
+  const { architecture, nLayer } = header;
+  const isTable = source.name === "per_layer_token_embd.weight"; // its rows are slices, else groups of rows are
+  const isSliced = (architecture === "gemma3n" || architecture === "gemma4") &&
+    (isTable || source.name === "per_layer_model_proj.weight");
+  if (!isSliced) return same(source.name, source);
+  const [width = 1, height = 1] = source.shape;
+  const long = isTable ? width : height;
+  if (long % nLayer !== 0 || (isTable && (long / nLayer) % source.type.blockSize !== 0)) {
+    throw new ExportError(
+      `cannot export ${header.file}: ${source.name}, of ${long} by ${nLayer} layers in ${source.type.name}, cannot be divided by layers`,
+    );
+  }
+  const grown = long / nLayer * plan.length;
+  return {
+    name: source.name,
+    source,
+    shape: isTable ? [grown, height] : [width, grown],
+    bytes: source.bytes / nLayer * plan.length,
+    slices: { rows: isTable ? height : 1, layers: plan },
+  };
+}
+
+/** Where a tensor's data come from. */
+function piecesOf({ source, bytes, slices }: OutTensor, nLayer: number, at: number): Piece[] {
+  const { shard, offset: from } = source;
+  if (slices === undefined) return [{ shard, from, bytes, at }];
+  const slice = source.bytes / slices.rows / nLayer;
+  if (slices.rows > 1) {
+    return [{
+      shard,
+      from,
+      bytes: source.bytes,
+      at,
+      slices: { slice, nLayer, layers: slices.layers },
+    }];
+  }
+  return slices.layers.map((il, place) => ({
+    shard,
+    from: from + il * slice,
+    bytes: slice,
+    at: at + place * slice,
+  }));
+}
 
 /** The tensors of all layers in the plan's order, where the file has those of the first. */
 function layersInOrder(header: GgufHeader, plan: readonly number[]): OutTensor[] {
@@ -153,7 +211,7 @@ function layersInOrder(header: GgufHeader, plan: readonly number[]): OutTensor[]
   for (const source of tensors) {
     const parts = partsOf(source.name);
     if (!parts) {
-      out.push({ name: source.name, source });
+      out.push(sliced(header, source, plan));
       continue;
     }
     const stack = parts[1]!;
@@ -162,7 +220,7 @@ function layersInOrder(header: GgufHeader, plan: readonly number[]): OutTensor[]
     if (!layers) continue;
     for (const [place, il] of order.entries()) {
       for (const { rest, source } of layers.get(il) ?? []) {
-        out.push({ name: `${stack}blk.${place}.${rest}`, source });
+        out.push(same(`${stack}blk.${place}.${rest}`, source));
       }
     }
   }
@@ -190,9 +248,9 @@ async function outputKeys(
       continue;
     }
     if (key === PLAN_KEY || key.startsWith("split.")) continue;
-    const same = bytes.subarray(start, end);
-    if (key === "general.alignment") alignment = same;
-    all.push(same);
+    const whole = bytes.subarray(start, end);
+    if (key === "general.alignment") alignment = whole;
+    all.push(whole);
   }
   for (const [key, change] of left) if ("value" in change) all.push(keyBytes(key, change.value));
   return { all, alignment };
@@ -207,16 +265,17 @@ function layOut(
   limits: SplitLimits,
 ): OutputFile[] {
   const padded = (bytes: number) => Math.ceil(bytes / header.alignment) * header.alignment;
-  const parts = splitTensors(tensors.map(({ source }) => padded(source.bytes)), limits);
+  const parts = splitTensors(tensors.map(({ bytes }) => padded(bytes)), limits);
   return outputNames(output, parts.length).map((path, i) => {
     const [from, to] = parts[i]!;
     const entries = [];
     const pieces = [];
     let offset = 0;
-    for (const { name, source } of tensors.slice(from, to)) {
-      entries.push({ name, like: source, offset });
-      pieces.push({ shard: source.shard, from: source.offset, bytes: source.bytes, at: offset });
-      offset += padded(source.bytes);
+    for (const tensor of tensors.slice(from, to)) {
+      const { name, source: { type }, shape, bytes } = tensor;
+      entries.push({ name, type, shape, offset });
+      pieces.push(...piecesOf(tensor, header.nLayer, offset));
+      offset += padded(bytes);
     }
     const own = i === 0 ? [...keys.all] : keys.alignment ? [keys.alignment] : [];
     if (parts.length > 1) {

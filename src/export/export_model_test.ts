@@ -122,3 +122,79 @@ Deno.test("what fails or is stopped leaves nothing behind, and the old file as i
     assertEquals((await Deno.stat(output)).size, bytes);
   });
 });
+
+Deno.test("tensors that hold something of every layer get it in the plan's order", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "rys-export-" });
+  try {
+    const [nLayer, width, nVocab] = [4, 32, 3];
+    // 34 bytes are a block of 32 values: a row of the table is one block for each layer.
+    const table = Uint8Array.from(
+      { length: nVocab * nLayer * 34 },
+      (_, i) => 10 * (1 + Math.floor(i / 34 / nLayer)) + Math.floor(i / 34) % nLayer,
+    );
+    const projection = Uint8Array.from(
+      { length: 2 * 4 * width * nLayer },
+      (_, i) => Math.floor(i / (2 * 4 * width)),
+    );
+    const path = `${folder}/m.gguf`;
+    writeGgufFile(path, {
+      keys: [
+        plainKey("general.architecture", "gemma4"),
+        plainKey("gemma4.block_count", nLayer),
+        plainKey("gemma4.attention.head_count", 4),
+        plainKey("gemma4.attention.sliding_window", 8),
+        plainKey("gemma4.attention.sliding_window_pattern", [1, 0, 1, 0]),
+        plainKey("gemma4.embedding_length_per_layer_input", width),
+      ],
+      tensors: [
+        {
+          name: "per_layer_token_embd.weight",
+          shape: [width * nLayer, nVocab],
+          type: 8,
+          data: table,
+        },
+        { name: "per_layer_model_proj.weight", shape: [2, width * nLayer], data: projection },
+        { name: "blk.0.a.weight", shape: [2], data: filled(1) },
+      ],
+    });
+    const output = `${folder}/o.gguf`;
+    await exportModel(path, output, { repeatLayers: "1,3" });
+    const { header } = await readModel(output);
+    const bytes = await Deno.readFile(output);
+    const [rows, groups] = header.tensors.map(({ shape, offset, bytes: length }) => ({
+      shape,
+      data: [...bytes.subarray(offset, offset + length)],
+    }));
+    const order = [0, 1, 2, 1, 2, 3];
+    const times = (n: number, byte: number) => Array<number>(n).fill(byte);
+    assertEquals(rows!.shape, [width * 6, nVocab]);
+    assertEquals(
+      rows!.data,
+      [10, 20, 30].flatMap((row) => order.flatMap((il) => times(34, row + il))),
+    );
+    assertEquals(groups!.shape, [2, width * 6]);
+    assertEquals(groups!.data, order.flatMap((il) => times(2 * 4 * width, il)));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a process that is killed while it writes leaves no file under the output's name", async () => {
+  await withModel(async (path, folder) => {
+    const output = `${folder}/o.gguf`;
+    const script = `
+      import { exportModel } from ${JSON.stringify(new URL("./mod.ts", import.meta.url).href)};
+      await exportModel(Deno.args[0], Deno.args[1], {
+        onProgress: (written, total) => 2 * written > total && Deno.kill(Deno.pid, "SIGKILL"),
+      });`;
+    const killed = await new Deno.Command(Deno.execPath(), {
+      args: ["eval", "--no-check", script, path, output],
+      stderr: "piped",
+    }).output();
+    assertEquals(killed.signal, "SIGKILL", new TextDecoder().decode(killed.stderr));
+    const names = [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+    assertEquals(names.length, 2);
+    assert(/^o\.gguf\.[0-9a-f]{8}\.partial$/.test(names[1]!), names[1]);
+    assertEquals((await exportModel(path, output)).files, [output]);
+  });
+});

@@ -53,6 +53,7 @@ const WINDOW_PERIODS: ReadonlyMap<string, [period: number, denseFirst?: boolean]
   ["gemma-embedding", [6]],
   ["gemma2", [2]],
   ["gemma3", [6]],
+  ["gemma3n", [5]],
   ["gpt-oss", [2]],
   ["laguna", [4, true]],
   ["llama4", [4]],
@@ -280,11 +281,8 @@ function byNumber(subject: Subject): string | undefined {
     case "minicpm3":
       return "llama.cpp derives the scale of its residual stream from the number of layers";
     case "gemma3n":
-      return "its per-layer embeddings, and the layers that are sparse or share keys and values, go by their numbers";
-    case "gemma4":
-      return (subject.count("embedding_length_per_layer_input") ?? 0) > 0
-        ? "its per-layer embeddings of all layers are one tensor"
-        : undefined;
+      return subject.differs((il) => il < 10, "which layers are sparse") ??
+        subject.differs((il) => il < 20, "which layers share keys and values");
     case "afmoe":
     case "smollm3":
       return subject.differs(every(NO_ROPE_STEP), rotates);

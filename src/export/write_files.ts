@@ -1,14 +1,28 @@
 import type { OpenSource } from "../gguf/byte_source.ts";
 import { ExportError } from "./export_error.ts";
 
+/** Data that are copied. */
+export interface Piece {
+  /** Which source they come from. */
+  shard: number;
+  /** Where they begin there. */
+  from: number;
+  /** Bytes that are read. */
+  bytes: number;
+  /** Their place after the header. */
+  at: number;
+  /** They are rows of `nLayer` slices, of each of which these are written, in this order. */
+  slices?: { slice: number; nLayer: number; layers: readonly number[] };
+}
+
 /** A file to write. */
 export interface OutputFile {
   /** Its path. */
   path: string;
   /** Its header, to where data begin. */
   head: Uint8Array;
-  /** Data: where they come from, and their place after the header. */
-  pieces: readonly { shard: number; from: number; bytes: number; at: number }[];
+  /** What follows the header, in order. */
+  pieces: readonly Piece[];
   /** Bytes in all. */
   size: number;
 }
@@ -135,8 +149,10 @@ async function writeOne(
   for (const piece of pieces) {
     await put(new Uint8Array(head.length + piece.at - at)); // the padding before it
     const source = sources[piece.shard]!;
-    for (let done = 0; done < piece.bytes; done += CHUNK) {
-      const length = Math.min(CHUNK, piece.bytes - done);
+    const row = piece.slices === undefined ? 1 : piece.slices.slice * piece.slices.nLayer;
+    const chunk = Math.max(row, CHUNK - CHUNK % row); // whole rows
+    for (let done = 0; done < piece.bytes; done += chunk) {
+      const length = Math.min(chunk, piece.bytes - done);
       const bytes = await source.read(piece.from + done, length);
       if (bytes.length !== length) {
         throw new ExportError(
@@ -145,11 +161,28 @@ async function writeOne(
           } gave ${bytes.length}`,
         );
       }
-      await put(bytes);
+      await put(piece.slices === undefined ? bytes : pickSlices(bytes, piece.slices));
     }
   }
   await put(new Uint8Array(size - at));
   await file.sync(); // a disk may report only now that it is full
+}
+
+/** Rows with other slices. */
+function pickSlices(
+  rows: Uint8Array,
+  { slice, nLayer, layers }: NonNullable<Piece["slices"]>,
+): Uint8Array {
+  const row = slice * nLayer;
+  const out = new Uint8Array(rows.length / row * slice * layers.length);
+  let at = 0;
+  for (let from = 0; from < rows.length; from += row) {
+    for (const il of layers) {
+      out.set(rows.subarray(from + il * slice, from + (il + 1) * slice), at);
+      at += slice;
+    }
+  }
+  return out;
 }
 
 function reasonOf(error: unknown, bytes: number): string {

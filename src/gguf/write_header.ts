@@ -1,5 +1,5 @@
-import { GGML_TYPES } from "./ggml_types.ts";
-import type { GgufTensor, GgufValueTypeName } from "./types.ts";
+import { GGML_TYPES, type GgmlType } from "./ggml_types.ts";
+import type { GgufValueTypeName } from "./types.ts";
 
 /** The number that stands for a type of value in a file. */
 const VALUE_TYPES: Readonly<Record<GgufValueTypeName, number>> = {
@@ -32,8 +32,10 @@ export type NewValue =
 export interface TensorEntry {
   /** Its name. */
   name: string;
-  /** Format and dimensions. */
-  like: Pick<GgufTensor, "type" | "shape">;
+  /** Its number format. */
+  type: GgmlType;
+  /** Its dimensions, the fastest first. */
+  shape: readonly number[];
   /** Where its data begin, from the beginning of the data. */
   offset: number;
 }
@@ -162,10 +164,10 @@ export function headerBytes(
   const out = new Bytes().raw(new TextEncoder().encode("GGUF")).u32(3);
   out.u64(tensors.length).u64(keys.length);
   for (const key of keys) out.raw(key);
-  for (const { name, like, offset } of tensors) {
-    out.text(name).u32(like.shape.length);
-    for (const size of like.shape) out.u64(size);
-    out.u32(TYPE_NUMBERS.get(like.type.name)!).u64(offset);
+  for (const { name, type, shape, offset } of tensors) {
+    out.text(name).u32(shape.length);
+    for (const size of shape) out.u64(size);
+    out.u32(TYPE_NUMBERS.get(type.name)!).u64(offset);
   }
   const bytes = out.done();
   if (tensors.length === 0) return bytes;
