@@ -1,5 +1,6 @@
 import type { LayerFacts, ModelFacts } from "../plan/cost.ts";
 import { GgufError } from "./gguf_error.ts";
+import { indexerLayers } from "./_indexer.ts";
 import { MetadataReader } from "./read_header.ts";
 import type { GgufHeader } from "./types.ts";
 
@@ -69,6 +70,7 @@ const WINDOWS: ReadonlyMap<string, AttentionWindow> = new Map<string, AttentionW
   ["afmoe", { period: 4, optional: true }],
   ["cohere2", { period: 4 }],
   ["cohere2moe", { period: 4, denseFirst: true }],
+  ["dots3note", { period: 0 }],
   ["exaone-moe", { period: 4, default: 128 }],
   ["exaone4", { period: 4, default: 4096 }],
   ["gemma2", { period: 2, default: 4096 }],
@@ -92,12 +94,7 @@ const WINDOWS: ReadonlyMap<string, AttentionWindow> = new Map<string, AttentionW
 
 /** Models whose memory is of a kind that is not computed here, or not in full. */
 const INEXACT: ReadonlyMap<string, string> = new Map([
-  ["deepseek32", "the indexer's cache is not counted"],
-  ["glm-dsa", "the indexer's cache is not counted"],
-  ["hy_v4", "the indexer's cache is not counted"],
-  ["minimax-m3", "the indexer's cache is not counted"],
   ["qwen4exp", "the indexer's cache is not counted"],
-  ["dots3note", "windows and the indexer's cache are not counted"],
   ["deepseek4", "its compressed caches are not counted"],
   ["dflash", "its ring of drafts is not counted"],
   ["gemma4-assistant", "it shares another model's cache"],
@@ -158,6 +155,9 @@ export function modelFacts(header: GgufHeader): ModelFacts {
   const isMla = count("attention.key_length_mla", 0) > 0 &&
     count("attention.value_length_mla", 0) > 0;
 
+  const indexer = indexerLayers(header, read);
+  const indexerWidth = indexer === undefined ? 0 : count("attention.indexer.key_length", 0);
+
   const layers: LayerFacts[] = [];
   const weights = layerWeights(header, read);
   for (let il = 0; il < all; il++) {
@@ -173,6 +173,9 @@ export function modelFacts(header: GgufHeader): ModelFacts {
       hasKv: il < kvFromStart && attends(memory, header, read, il, isRecr),
       isRecr: isTrunk && isRecr && memory !== "none",
       isSwa,
+      ...isTrunk && indexer?.(il) === true
+        ? { nEmbdIndexerK: indexerWidth, nEmbdIndexerV: isMla ? 0 : headSize.v }
+        : {},
       ...weights[il],
     });
   }

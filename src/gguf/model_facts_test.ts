@@ -153,12 +153,39 @@ Deno.test("modelFacts() refuses a file without a key that decides", async () => 
 });
 
 Deno.test("modelFacts() says which memory it cannot compute", async () => {
-  const facts = await factsOf("deepseek32", {
+  const facts = await factsOf("qwen4exp", {
     "block_count": 2,
     "embedding_length": 32,
     "attention.head_count": 1,
   });
-  assertEquals(facts.inexact, ["deepseek32: the indexer's cache is not counted"]);
+  assertEquals(facts.inexact, ["qwen4exp: the indexer's cache is not counted"]);
+});
+
+Deno.test("modelFacts() counts the cache of each layer's indexer, at the size of the whole context", async () => {
+  const facts = await factsOf("glm-dsa", {
+    "block_count": 4,
+    "embedding_length": 64,
+    "attention.head_count": 2,
+    "attention.head_count_kv": 1,
+    "attention.key_length": 96,
+    "attention.value_length": 64,
+    "attention.key_length_mla": 32,
+    "attention.value_length_mla": 32,
+    "attention.indexer.top_k": 8,
+    "attention.indexer.key_length": 32,
+    "attention.indexer.types": [1, 0, 1, 0],
+  });
+  assertEquals(facts.inexact, []);
+  assertEquals(facts.layers.map(({ nEmbdIndexerK }) => nEmbdIndexerK), [
+    32,
+    undefined,
+    32,
+    undefined,
+  ]);
+  const cost = (spec: string) => estimateCost(facts, expandPlan(spec, 4), { nCtx: 512 }).plan;
+  assertEquals(cost("none").kvBytes, 512 * 2 * (4 * 96 + 2 * 32));
+  assertEquals(cost("2,3").kvBytes - cost("none").kvBytes, 512 * 2 * (96 + 32));
+  assertEquals(cost("1,2").kvBytes - cost("none").kvBytes, 512 * 2 * 96);
 });
 
 Deno.test("modelFacts() reads a whole file's facts", async () => {

@@ -1,8 +1,9 @@
 // Which plans an architecture can run: what `arch_refusal` in cpp/rys-view.cpp decides, from the header alone. A test holds
 // the two together: every architecture stands in the same group, and for every fixture the engine's verdict is this one.
 
-import { MetadataReader } from "./read_header.ts";
+import { indexerLayers } from "./_indexer.ts";
 import { modelFacts } from "./model_facts.ts";
+import { MetadataReader } from "./read_header.ts";
 import type { GgufHeader } from "./types.ts";
 
 /** Whether a model can run plans. */
@@ -198,21 +199,12 @@ function sharedKv({ header, nLayer, count }: Subject): Condition | undefined {
   };
 }
 
-/** GLM-5.2's layers that select keys themselves, where its file does not say: the first two, then every fourth. */
-const GLM_SELECTS = (il: number) => il < 2 || (il < 78 && (il - 2) % 4 === 0);
-
 function sharedIndexer(subject: Subject): Condition | undefined {
-  const { header, nLayer, count, list } = subject;
+  const { header, nLayer, count } = subject;
   const dense = denseLead(subject);
   if (count("attention.indexer.top_k") === 0) return dense;
-  const listed = list("attention.indexer.types");
-  const said = listed === undefined ? count("attention.indexer.types", -1) : -1;
-  const selects = (il: number): boolean => {
-    if (listed !== undefined) return listed[il] !== 0;
-    if (said >= 0) return said !== 0;
-    if (header.architecture !== "glm-dsa") return false;
-    return header.contextLength < 1_048_576 || GLM_SELECTS(il);
-  };
+  const read = new MetadataReader(header.file, header.metadata);
+  const selects = indexerLayers(header, read) ?? (() => true);
   if (Array.from({ length: nLayer }, (_, il) => il).every(selects)) return dense;
   const last = (place: number, source: (place: number) => number): number => {
     while (place >= 0 && !selects(source(place))) place--;

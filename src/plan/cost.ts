@@ -37,6 +37,10 @@ export interface LayerFacts {
   nEmbdHeadK?: number;
   /** Width of one head's value. Default: not checked. */
   nEmbdHeadV?: number;
+  /** Width of a key in the cache of the layer's indexer, if it has one. */
+  nEmbdIndexerK?: number;
+  /** Width of a value there. */
+  nEmbdIndexerV?: number;
   /** The layer owns a place in the attention cache. */
   hasKv: boolean;
   /** The layer owns a recurrent state. A layer may have both, as in falcon-h1, or neither. */
@@ -364,6 +368,12 @@ function memoryOf(facts: ModelFacts, layers: readonly number[], context: Context
         cost.nWindowKvLayers++;
         cost.windowKvBytes += k + v;
       }
+    }
+    if (layer.nEmbdIndexerK !== undefined) {
+      const cells = context.nCtxSeq * context.nStream;
+      cost.kBytes += cells * rowBytes(context.typeK, layer.nEmbdIndexerK, "The indexer's cache");
+      cost.vBytes += cells *
+        rowBytes(context.typeV, layer.nEmbdIndexerV ?? 0, "The indexer's cache");
     }
     if (layer.isRecr) {
       cost.nRecurrentLayers++;
