@@ -251,17 +251,6 @@ static void test_cancel(ggml_backend_t backend, int64_t experts) {
     check(same(g.run(backend, x).data(), whole.data(), whole.size()), name + ": the next one differs");
 }
 
-// Activations as llama.cpp's own kernels take them, and caches: as near as its reference has them.
-static void test_activations(ggml_type type) {
-    const int64_t k = 4096;
-    const auto x = normal(k, 1);
-    std::vector<uint8_t> q(ggml_row_size(type, k)), ref(q.size());
-    ggml_get_type_traits_cpu(type)->from_float(x.data(), q.data(), k);
-    ggml_get_type_traits(type)->from_float_ref(x.data(), ref.data(), k);
-    const double got = nmse(x, dequantised(type, q, k, 1)), want = nmse(x, dequantised(type, ref, k, 1));
-    check(got <= 1.01 * want, std::string(ggml_type_name(type)) + ": activations with error " + std::to_string(got * 1e6) + "e-6, reference " + std::to_string(want * 1e6) + "e-6");
-}
-
 static int64_t any(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(rng); }
 
 static void test(uint32_t seed) {
@@ -291,7 +280,6 @@ static void test(uint32_t seed) {
     test_cancel(one, 2);
     test_cancel(two, 1);
     test_cancel(two, 2);
-    test_activations(GGML_TYPE_Q8_0);
     ggml_backend_free(one);
     ggml_backend_free(two);
 }
