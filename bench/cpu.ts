@@ -225,6 +225,68 @@ report.add(table(
     all(against(row, "native")),
   ]),
 ));
+
+interface Goal {
+  goal: string;
+  wanted: number;
+  /** Median of the ratios; null where a side was not measured. */
+  reached: number | null;
+}
+
+/** What one thread is to reach against kernels off, and against native; prompts are those of pp. */
+const TO_OFF: Record<Quantisation, [pp: number, tg: number]> = {
+  Q4_0: [5, 2.7],
+  Q4_K_M: [5, 2.7],
+  Q6_K: [5, 2.5],
+  Q8_0: [4.5, 2],
+};
+
+function goals(): Goal[] {
+  const found: Goal[] = [];
+  const row = (model: Quantisation, threads: number, variant: string) =>
+    rows.find((r) => r.model === model && r.threads === threads && r.variant === variant);
+  const add = (
+    what: string,
+    kind: "pp" | "tg",
+    wanted: number,
+    one: Row | undefined,
+    base: Row | undefined,
+  ) =>
+    found.push({
+      goal: `${what}, ${kind}${kind === "pp" ? N_PROMPT : N_GEN}`,
+      wanted,
+      reached: one && base ? ratios(one.samples[kind], base.samples[kind]).median : null,
+    });
+  for (const model of MODELS) {
+    const [ours, off] = [row(model, 1, "ours"), row(model, 1, "off")];
+    const [pp, tg] = TO_OFF[model];
+    add(`${model}, 1 thread, to off`, "pp", pp, ours, off);
+    add(`${model}, 1 thread, to off`, "tg", tg, ours, off);
+    add(`${model}, no VNNI, 1 thread, to off`, "pp", 3, row(model, 1, "no VNNI"), off);
+    for (const kind of ["pp", "tg"] as const) {
+      add(`${model}, 2 threads to 1`, kind, 1.8, row(model, 2, "ours"), ours);
+    }
+  }
+  if (MODELS.includes("Q4_0")) {
+    const [ours, native] = [row("Q4_0", 1, "ours"), row("Q4_0", 1, "native")];
+    add("Q4_0, 1 thread, to native", "pp", 0.9, ours, native);
+    add("Q4_0, 1 thread, to native", "tg", 0.5, ours, native);
+  }
+  return found;
+}
+
+const reached = goals();
+report.add(
+  "Goals, as medians of ratios:\n\n" + table(
+    ["what", "goal", "reached", "met"],
+    reached.map(({ goal, wanted, reached }) => [
+      goal,
+      `${wanted}`,
+      reached === null ? "not measured" : reached.toFixed(2),
+      reached === null ? "–" : reached >= wanted ? "yes" : "no",
+    ]),
+  ),
+);
 const sizes = Object.fromEntries(
   VARIANTS.flatMap(({ name, folder }) => {
     const facts = folder && buildFacts(folder);
@@ -241,6 +303,7 @@ await report.write({
   n_long: N_LONG,
   n_gen: N_GEN,
   wasm_bytes: sizes,
+  goals: reached,
   not_measured: left,
   results: rows.map((row) => ({
     ...row,
