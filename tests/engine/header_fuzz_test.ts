@@ -12,7 +12,12 @@ Deno.test({
   fn: async () => {
     const files = [inRepo("models/demo.gguf"), inRepo("models/demo-q8_0.gguf")];
     if (hasOracle) {
-      for (const name of ["gemma3", "deepseek2-moe", "granitehybrid", "mamba"]) {
+      for (
+        const name of [
+          ...["gemma3", "deepseek2-moe", "granitehybrid", "mamba"],
+          ...["qwen35+nextn", "gemma4+shared", "falcon-h1", "lfm2"],
+        ]
+      ) {
         files.push(await fixture(name));
       }
     }
