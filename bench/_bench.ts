@@ -196,8 +196,8 @@ export class Report {
   async write(data: Record<string, unknown>): Promise<void> {
     const { out, smoke, rounds } = this.#options;
     await Deno.mkdir(out, { recursive: true });
-    const machine = this.#machine;
-    const busy = this.#isBusy(machine.load_at_start as number);
+    const machine = { ...this.#machine, load_at_end: Deno.loadavg()[0]! };
+    const busy = this.#isBusy(this.#machine.load_at_start as number);
     const remarks = [
       smoke ? "A smoke run: the numbers mean nothing." : "",
       busy ? "**The machine was not idle at the start: the numbers are doubtful.**" : "",
