@@ -93,7 +93,7 @@ const ops = {
     const start = performance.now();
     await sequence.evaluateWithoutGeneratingNewTokens(tokens);
     const prompt = performance.now();
-    const generated = sequence.evaluate([tokens[0]], { temperature: 0 });
+    const generated = sequence.evaluate([tokens[0]], { temperature: 0, yieldEogToken: true });
     for (let i = 0; i < tg; i++) if ((await generated.next()).done) throw new Error("ended early");
     const end = performance.now();
     await generated.return();
