@@ -16,6 +16,10 @@ const LOADERS: Record<CommandName, () => Promise<Command>> = {
   export: async () => (await import("./commands/export.ts")).exportCommand,
   logits: async () => (await import("./commands/logits.ts")).logits,
   bench: async () => (await import("./commands/bench.ts")).bench,
+  pull: async () => (await import("./commands/pull.ts")).pull,
+  ls: async () => (await import("./commands/ls.ts")).ls,
+  rm: async () => (await import("./commands/rm.ts")).rm,
+  verify: async () => (await import("./commands/verify.ts")).verify,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,
   help: async () => (await import("./commands/help.ts")).help,
 };

@@ -2,8 +2,12 @@ import { contextCost, defaultContext } from "../engine/context_options.ts";
 import { modelFacts, readModel } from "../gguf/mod.ts";
 import type { GgufModel } from "../gguf/mod.ts";
 import { type EffectivePlan, estimateCost, type PlanCost } from "../plan/mod.ts";
-import { type NamedModel, parseModelName, readNamedModel } from "../hub/mod.ts";
-import { asUsage, Failure } from "./errors.ts";
+import { fetchModel } from "../hub/fetch_model.ts";
+import { isRemoteName, joinHubName, parseModelName } from "../hub/model_name.ts";
+import { type NamedModel, readNamedModel } from "../hub/read_named_model.ts";
+import type { HubOptions } from "../hub/settings.ts";
+import { fetchProgress } from "./terminal/fetch_progress.ts";
+import { asUsage, Failure, UsageError } from "./errors.ts";
 import { filePath } from "./file_path.ts";
 import type { Flags } from "./flags/parse_flags.ts";
 import type { Shell } from "./terminal/shell.ts";
@@ -29,26 +33,92 @@ export async function readModelFile(path: string): Promise<ModelFile> {
  *
  * @param name The name.
  * @param shell Where to write notes, and what stops it.
+ * @param flags Read for the token and `--offline`.
  * @throws {UsageError} If the name is malformed.
  * @throws {HubError} If there is no such model.
  * @throws {GgufError} If it is not a sound model.
  */
-export async function readNamed(name: string, shell: Shell): Promise<ModelFile & NamedModel> {
+export async function readNamed(
+  name: string,
+  shell: Shell,
+  flags: Flags,
+): Promise<ModelFile & NamedModel> {
   asUsage("", () => parseModelName(name));
-  const model = await readNamedModel(name, {
-    signal: shell.signal,
-    onNote: (line) => shell.note(line),
-  });
+  const model = await readNamedModel(name, hubOptions(flags, shell));
   return { path: name, ...model };
 }
 
 /**
- * The model to use: what `-m` says, or the demo model.
+ * The command line's options for models on the hub.
  *
- * @param flags Read for `-m`.
+ * @param flags Read for the token and `--offline`.
+ * @param shell Where to write notes, and what stops it.
+ */
+export function hubOptions(flags: Flags, shell: Shell): HubOptions {
+  return {
+    signal: shell.signal,
+    onNote: (line) => shell.note(line),
+    // Variables are read where the hub is needed, and there alone.
+    token: flags.name("hfToken").startsWith("-") ? flags.text("hfToken") : undefined,
+    offline: flags.on("offline") || undefined,
+  };
+}
+
+/**
+ * The model that the command line names by `-m`, `-hf` or `-mu`, or a variable of these. A flag goes before a variable.
+ *
+ * @param flags Read for these.
+ * @returns A path or a name; undefined if there is none.
+ * @throws {UsageError} If there are two, or a file without its repository.
+ */
+export function givenModel(flags: Flags): string | undefined {
+  const all = (["hfRepo", "modelUrl", "model"] as const).filter((id) => flags.has(id));
+  const flagged = all.filter((id) => flags.name(id).startsWith("-"));
+  if (flagged.length > 1) {
+    const names = flagged.map((id) => flags.name(id)).join(" and ");
+    throw new UsageError(`${names} exclude each other: each names the model`);
+  }
+  const id = flagged[0] ?? all[0];
+  const file = flags.text("hfFile");
+  if (file !== undefined && id !== "hfRepo" && flags.name("hfFile").startsWith("-")) {
+    throw new UsageError(
+      `${flags.name("hfFile")} needs the repository of the file: -hf OWNER/REPO`,
+    );
+  }
+  if (id === undefined) return undefined;
+  const name = id === "hfRepo" ? joinHubName(flags.text(id)!, file) : flags.text(id)!;
+  asUsage(flags.name(id), () => parseModelName(name));
+  return name;
+}
+
+/**
+ * Fetches a model, unless it is a path or in the cache, and shows how far that is.
+ *
+ * @param name The name.
+ * @param flags Read for the token and `--offline`.
+ * @param shell Where to write.
+ * @returns The path of its first file.
+ */
+export async function localModel(name: string, flags: Flags, shell: Shell): Promise<string> {
+  if (!isRemoteName(name)) return name;
+  asUsage("", () => parseModelName(name));
+  const progress = fetchProgress(shell);
+  try {
+    const options = { ...hubOptions(flags, shell), onProgress: progress.show };
+    return (await fetchModel(name, options))[0]!;
+  } finally {
+    progress.clear();
+  }
+}
+
+/**
+ * The model to use: what `-m`, `-hf` or `-mu` says, or the demo model.
+ *
+ * @param flags Read for these.
+ * @returns A path or a name.
  */
 export function modelPath(flags: Flags): string {
-  const given = flags.text("model");
+  const given = givenModel(flags);
   if (given !== undefined) return given;
   const demo = demoModel();
   if (demo === undefined) {

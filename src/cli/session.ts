@@ -6,7 +6,14 @@ import { jsonObject, textOrFile } from "./flags/generate_flags.ts";
 import type { FlagId } from "./flags/flags.ts";
 import { gpuLine, type GpuOptions, gpuOptions, missedLayers } from "./flags/gpu_flags.ts";
 import { loadArgs, logOptions } from "./flags/load_flags.ts";
-import { contextSize, costOf, type ModelFile, modelPath, readModelFile } from "./model_file.ts";
+import {
+  contextSize,
+  costOf,
+  localModel,
+  type ModelFile,
+  modelPath,
+  readModelFile,
+} from "./model_file.ts";
 import type { Flags } from "./flags/parse_flags.ts";
 import { alignLines, planLines } from "./terminal/plan_text.ts";
 import { type Shell, styles } from "./terminal/shell.ts";
@@ -91,7 +98,7 @@ export async function openModel<Checked>(
 ): Promise<LoadedModel<Checked>> {
   const options = await contextOptions(flags, 0);
   const gpu = gpuOptions(flags);
-  const path = modelPath(flags);
+  const path = await localModel(modelPath(flags), flags, shell);
   const start = performance.now();
   const file = await readModelFile(path);
   if (file.header.nLayer === 0) {

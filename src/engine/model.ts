@@ -16,6 +16,7 @@ import {
 } from "./context_options.ts";
 import { contextWarnings } from "./context_warnings.ts";
 import { inUnits, type ModelInfo, modelInfo, type RawModel, UNITS } from "./model_info.ts";
+import type { HubOptions } from "../hub/settings.ts";
 import type { EngineCall } from "./protocol.ts";
 import { Gate } from "./gate.ts";
 import { type ModelSource, openSources, pathSource } from "./source.ts";
@@ -50,6 +51,8 @@ export interface LoadModelOptions {
    * computes as llama.cpp compiled to WASM does, bit for bit.
    */
   repack?: boolean | undefined;
+  /** How a model on the hub or at a URL is fetched: token, cache, progress. */
+  hub?: HubOptions | undefined;
   /** Further flags of llama-server that concern the model, e.g. `["--override-kv", "..."]`. */
   args?: string[] | undefined;
 }
@@ -95,7 +98,7 @@ export async function loadModel(
   knownNames("loadModel()", options, LOAD_OPTIONS);
   checkLoadOptions(options);
   options.signal?.throwIfAborted();
-  const sources = await openSources(source);
+  const sources = await openSources(source, { signal: options.signal, ...options.hub });
   const { onLog } = options;
   const client = await EngineClient.start({
     dist: options.dist ?? new URL("../../wasm/dist/", import.meta.url),
@@ -144,6 +147,7 @@ const LOAD_OPTIONS = namesOf<LoadModelOptions, "load">(["load"], {
   gpuBridge: 1,
   mtp: 1,
   args: 1,
+  hub: 1,
 });
 
 function checkLoadOptions(options: LoadModelOptions): void {

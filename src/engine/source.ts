@@ -1,11 +1,13 @@
 import { GgufError } from "../gguf/gguf_error.ts";
 import { readHeader } from "../gguf/read_header.ts";
 import { type GgufModel, readModel } from "../gguf/read_model.ts";
+import { isRemoteName } from "../hub/model_name.ts";
+import type { HubOptions } from "../hub/settings.ts";
 import { EngineError, type EngineFile } from "./client.ts";
 
 /**
- * Where a model comes from: a path (of any shard of a split model), a `file:` URL (as such or as text), a `Blob`, its
- * bytes, or the result of {@linkcode readModel}, whose header is then not read again.
+ * Where a model comes from: a path (of any shard of a split model), a `file:` URL (as such or as text), a name on the hub
+ * (`hf:owner/repo:Q4_K_M`) or an `https:` URL, which is fetched into the cache first, a `Blob`, its bytes, or the result of {@linkcode readModel}, whose header is then not read again.
  */
 export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | GgufModel;
 
@@ -14,7 +16,10 @@ export type ModelSource = string | URL | Blob | Uint8Array<ArrayBuffer> | ArrayB
  *
  * @throws {GgufError} If a file is not a sound GGUF or a shard is missing.
  */
-export async function openSources(source: ModelSource): Promise<EngineFile[]> {
+export async function openSources(
+  source: ModelSource,
+  hub: HubOptions = {},
+): Promise<EngineFile[]> {
   if (source instanceof Uint8Array || source instanceof ArrayBuffer) {
     source = new File([source], "bytes"); // its name in messages
   }
@@ -26,10 +31,13 @@ export async function openSources(source: ModelSource): Promise<EngineFile[]> {
       read: async (offset, n) => new Uint8Array(await blob.slice(offset, offset + n).arrayBuffer()),
     }];
   }
-  const isUrl = source instanceof URL || (typeof source === "string" && /^https?:/i.test(source));
-  if (isUrl && new URL(source as string | URL).protocol !== "file:") {
+  if ((typeof source === "string" || source instanceof URL) && isRemoteName(String(source))) {
+    // Only here: a model on this machine needs neither the network nor its permissions.
+    const { fetchModel } = await import("../hub/fetch_model.ts");
+    source = (await fetchModel(source, hub))[0]!;
+  } else if (source instanceof URL && source.protocol !== "file:") {
     throw new TypeError(
-      `Cannot load a model from ${source}: only file: URLs, paths, Blobs and bytes are read`,
+      `Cannot load a model from ${source}: paths, file: and https: URLs, hf: names, Blobs and bytes are read`,
     );
   }
   if (typeof source === "string" || source instanceof URL) source = await readModel(source);

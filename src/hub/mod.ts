@@ -18,5 +18,6 @@ export {
 export { type AskedFor } from "./http.ts";
 export { type FileHash } from "./repository.ts";
 export { openRemote, type RemoteFile } from "./remote_file.ts";
+export { fetchModel } from "./fetch_model.ts";
 export { type LocalModel, type RemoteModel, resolveModel } from "./resolve.ts";
 export { type NamedModel, readNamedModel } from "./read_named_model.ts";

@@ -158,6 +158,17 @@ function hubName(
   };
 }
 
+/**
+ * Joins a repository and a file, as llama.cpp's `-hf` and `-hff` give them, to a name.
+ *
+ * @param repo The repository, with a quantisation or without.
+ * @param file The file, which goes before a quantisation.
+ */
+export function joinHubName(repo: string, file: string | undefined): string {
+  const plain = repo.replace(/^hf:(?:\/\/)?/i, "");
+  return `hf:${file === undefined ? plain : `${plain.replace(/:[^:]*$/, "")}/${file}`}`;
+}
+
 /** A name as it is written: `hf:...`, the URL, or the path. */
 export function formatModelName(name: ModelName): string {
   if (name.kind === "file") return name.path;

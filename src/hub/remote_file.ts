@@ -118,12 +118,20 @@ export class Address {
    * @param end Byte after the last.
    * @param signal Ends it.
    * @returns The answer, with status 200 (all of the file) or 206 (the part).
-   * @throws {Retryable} If the network or the server fails; also once where a signed address has expired.
+   * @throws {Retryable} If the network or the server fails.
    * @throws {HubError} If it is refused, or the file is another by now.
    */
-  async fetch(start: number, end: number, signal?: AbortSignal): Promise<Response> {
+  fetch(start: number, end: number, signal?: AbortSignal): Promise<Response> {
+    return this.#ask(this.#direct, start, end, signal);
+  }
+
+  async #ask(
+    known: { url: URL; etag: string | null } | undefined,
+    start: number,
+    end: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
     const { file, settings } = this;
-    const known = this.#direct;
     const init = { headers: rangeHeaders(start, end), ...signal ? { signal } : {} };
     const followed = await follow(known?.url ?? file.url, init, settings);
     const { response, url } = followed;
@@ -132,8 +140,7 @@ export class Address {
         // The signature has expired, or the file has moved: the hub says where it is now.
         await response.body?.cancel();
         if (this.#direct === known) this.#direct = undefined;
-        const why = `${file.about.name}: ${shown(url)} answers ${response.status}`;
-        throw new Retryable(new HubError("network", why), 0);
+        return await this.#ask(undefined, start, end, signal);
       }
       if (response.status === 416) {
         await response.body?.cancel();

@@ -8,6 +8,10 @@ export const COMMANDS = [
   "export",
   "logits",
   "bench",
+  "pull",
+  "ls",
+  "rm",
+  "verify",
   "doctor",
   "help",
 ] as const;

@@ -56,7 +56,7 @@ export function parseValue(
         );
       }
     }
-    if (text === "" && value?.startsWith("FILE")) {
+    if (text === "" && /^(?:FILE|MODEL)/.test(value ?? "")) {
       throw new TypeError(`${written} needs the name of a file, not ""`);
     }
     return meant;

@@ -4,6 +4,7 @@ import { COMMANDS, type Group, type Option, type Scope } from "./option.ts";
 const ALL = COMMANDS;
 const ENGINE = ["run", "chat", "serve", "logits", "bench"] as const;
 const TALK = ["run", "chat"] as const;
+const NAMING = [...ENGINE, "plan", "inspect", "export"] as const;
 const SERVED = ["run", "chat", "serve"] as const;
 const SERVE = ["serve"] as const;
 
@@ -73,9 +74,22 @@ const own = { own: true } as const;
 // deno-fmt-ignore
 export const OPTIONS = [
   // Model
-  { id: "model", names: ["-m", "--model"], ...text("FILE"), ...group("Model"), commands: [...ENGINE, "plan", "inspect", "export"], ...server, ...own,
+  { id: "model", names: ["-m", "--model"], ...text("MODEL"), ...group("Model"), commands: NAMING, ...server, ...own,
     env: "LLAMA_ARG_MODEL",
-    help: "GGUF file, or any shard of a split one; plan and inspect read only its header (default: the demo model)" },
+    help: "GGUF file, or any shard of a split one; or hf:OWNER/REPO[:QUANT], hf:OWNER/REPO/FILE.gguf or a URL, which is fetched into the cache; " +
+      "plan and inspect read only its header (default: the demo model)" },
+  { id: "hfRepo", names: ["-hf", "-hfr", "--hf-repo"], ...text("OWNER/REPO[:QUANT]"), ...group("Model"), commands: NAMING,
+    env: "LLAMA_ARG_HF_REPO",
+    help: "model on the Hugging Face hub (default quantisation: Q4_K_M, else Q8_0, else the first file)" },
+  { id: "hfFile", names: ["-hff", "--hf-file"], ...text("FILE"), ...group("Model"), commands: NAMING, env: "LLAMA_ARG_HF_FILE",
+    help: "file in that repository, in place of a quantisation" },
+  { id: "modelUrl", names: ["-mu", "--model-url"], ...text("URL"), ...group("Model"), commands: NAMING, env: "LLAMA_ARG_MODEL_URL",
+    help: "URL of the model" },
+  { id: "hfToken", names: ["-hft", "--hf-token"], ...text("TOKEN"), ...group("Model"), commands: [...NAMING, "pull"], env: "HF_TOKEN",
+    help: "token for private and gated repositories; other users of the machine can see the command line, but not the variable " +
+      "(default: the one that hf auth login saved)" },
+  { id: "offline", names: ["--offline"], ...on, ...group("Model"), commands: [...NAMING, "pull"], env: "LLAMA_ARG_OFFLINE",
+    help: "use models in the cache, and no network" },
   { id: "lora", names: ["--lora"], ...text("FILE,..."), ...MODEL, ...context, ...own,
     help: "LoRA adapters; they reach every pass of a repeated layer" },
   { id: "loraScaled", names: ["--lora-scaled"], ...text("FILE:SCALE,..."), ...MODEL,
@@ -172,9 +186,9 @@ export const OPTIONS = [
     help: "replace files that are there" },
   { id: "top", names: ["--top"], ...whole(0, 1000), default: 10, ...OUTPUT, commands: ["logits"],
     help: "show the N likeliest tokens of the last row" },
-  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "inspect", "export", "logits", "bench", "doctor"],
+  { id: "json", names: ["--json"], ...on, ...OUTPUT, commands: ["run", "plan", "inspect", "export", "logits", "bench", "doctor", "pull", "ls", "verify"],
     help: "print one JSON object" },
-  { id: "quiet", names: ["--quiet"], ...on, ...OUTPUT, commands: [...ENGINE, "export"],
+  { id: "quiet", names: ["--quiet"], ...on, ...OUTPUT, commands: [...ENGINE, "export", "pull"],
     help: "no boot log, notes or speeds on standard error; warnings and errors stay" },
 
   // Context
@@ -466,7 +480,7 @@ export const OPTIONS = [
   { id: "ignored", ...on, ...GENERAL, commands: ENGINE, help: "", names: [
     "--warmup", "--no-warmup", "--mmap", "--no-mmap", "--no-display-prompt", "--perf", "--no-perf", "--show-timings", "--no-show-timings",
     "--simple-io", "--metrics", "--embedding", "--embeddings", "-cb", "--cont-batching", "-kvu", "--kv-unified", "--no-mmproj", "--no-mmproj-auto",
-    "--no-cache-idle-slots", "--offline", "--no-log-prefix", "--no-log-timestamps", "--no-log-jsonl",
+    "--no-cache-idle-slots", "--no-log-prefix", "--no-log-timestamps", "--no-log-jsonl",
   ] },
   // What they ask for does not exist or is decided differently here: they are reported, and nothing else happens.
   { id: "inert", ...on, inert: true, ...GENERAL, commands: ENGINE, help: "", names: [

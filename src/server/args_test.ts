@@ -129,6 +129,7 @@ Deno.test("serverArgs() has an option for every flag of the server", () => {
   const through: FlagId[] = [
     ...["grammar", "grammarFile", "jsonSchema", "jsonSchemaFile", "verbosity", "logFile"] as const,
     ...["help", "version", "ignored", "inert", "inertValue"] as const,
+    ...["hfRepo", "hfFile", "modelUrl", "hfToken", "offline"] as const, // `model` takes these names
     ...["chatTemplateFile", "lora", "controlVector", "reranking"] as const,
   ];
   const missing = flagsOf("serve").filter((flag) => flag.llama === undefined)

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { environment } from "../environment.ts";
+import { joinHubName } from "../hub/model_name.ts";
 import { llamaArgs } from "../options/llama_args.ts";
 import type { Option } from "../options/option.ts";
 import { parseValue, variableOf } from "../options/parse_value.ts";
@@ -57,6 +58,10 @@ function addOthers(
   options: Record<string, unknown>,
   context: Record<string, unknown>,
 ): void {
+  const { hfRepo, hfFile, modelUrl } = other;
+  if (typeof hfRepo === "string") {
+    options.model = joinHubName(hfRepo, hfFile === undefined ? undefined : String(hfFile));
+  } else if (typeof modelUrl === "string") options.model = modelUrl;
   const { apiKeyFile, chatTemplateFile, modelDraft, specType, specDraftNMax, logFile } = other;
   if (typeof apiKeyFile === "string") {
     const keys = Deno.readTextFileSync(apiKeyFile).split(/\s+/).filter(Boolean);

@@ -120,3 +120,13 @@ Deno.test("parseNames() tells the model's names from those of plans", () => {
   assertThrows(() => parseNames(["a=1,2", "a=3,4"]), TypeError, "given twice, as 1,2 and as 3,4");
   assertThrows(() => parseNames(["a,,b"]), TypeError);
 });
+
+Deno.test("fromEnvironment() takes a model of the hub, which goes before a file", () => {
+  const model = (env: Record<string, string>) => fromEnvironment((name) => env[name]).model;
+  assertEquals(model({ LLAMA_ARG_HF_REPO: "o/r:Q8_0", LLAMA_ARG_MODEL: "m.gguf" }), "hf:o/r:Q8_0");
+  assertEquals(
+    model({ LLAMA_ARG_HF_REPO: "o/r:Q8_0", LLAMA_ARG_HF_FILE: "m.gguf" }),
+    "hf:o/r/m.gguf",
+  );
+  assertEquals(model({ LLAMA_ARG_MODEL_URL: "https://a.test/m.gguf" }), "https://a.test/m.gguf");
+});

@@ -74,7 +74,7 @@ Deno.test("wrong values end with 2 and the flag's name before anything loads", a
       ["--spec-type", "draft-simple"],
       ["-ctv", "q8_0", "-fa", "off"],
       ["--port", "8080"],
-      ["-hf", "some/model"],
+      ["-hf", "some-model"],
     ]
   ) {
     assertStringIncludes(await fails(2, ...wrong), wrong[0]!);

@@ -23,7 +23,7 @@ export async function exportCommand(flags: Flags, shell: Shell): Promise<number>
   checkFlags(flags, format, output);
   const where = flags.name("repeatLayers");
   const spec = await planInputOrNone(where, flags.text("repeatLayers"));
-  const model = await readNamed(modelPath(flags), shell);
+  const model = await readNamed(modelPath(flags), shell, flags);
   const { nLayer, nextn, layerPlan } = model.header;
   const plan = asUsage(
     spec === undefined ? `${model.path}: rys.layer_plan` : where,

@@ -62,6 +62,30 @@ const ABOUT: Record<CommandName, About> = {
     text:
       `Measures prompt processing (pp) and text generation (tg) in tokens per second, as llama-bench does, alternating between no plan and each plan given.`,
   },
+  pull: {
+    line: "fetch models into the cache, and check them",
+    usage: "MODEL... [--json]",
+    text:
+      `Fetches each model (hf:OWNER/REPO[:QUANT], hf:OWNER/REPO/FILE.gguf or a URL) with all its shards, unless it is there, and prints the path of its first file. Interrupted, it goes on from there the next time. The cache is the one that all programs of the hub share: HF_HUB_CACHE, HF_HOME or ~/.cache/huggingface/hub.`,
+  },
+  ls: {
+    line: "list the models in the cache",
+    usage: "[--json]",
+    text:
+      `Shows the GGUF models in the cache, by the names under which they can be used, with their size, and what is fetched in part.`,
+  },
+  rm: {
+    line: "remove models from the cache",
+    usage: "MODEL...",
+    text:
+      `Removes each model's GGUF files, and what was fetched of them in part. A repository without a quantisation or file (hf:OWNER/REPO) means all its GGUF files; other files of a repository stay.`,
+  },
+  verify: {
+    line: "check models in the cache by their hashes",
+    usage: "[MODEL...] [--json]",
+    text:
+      `Reads the models that are named, or all in the cache, and compares each file's hash with the one that it was fetched by. Ends with exit code 1 if one is damaged.`,
+  },
   doctor: {
     line: "check whether everything needed is here",
     usage: "[--json]",

@@ -1,7 +1,7 @@
 import { describeModel, type ModelDescription } from "../../gguf/mod.ts";
 import { UsageError } from "../errors.ts";
 import type { Flags } from "../flags/parse_flags.ts";
-import { demoModel, readNamed } from "../model_file.ts";
+import { demoModel, givenModel, readNamed } from "../model_file.ts";
 import { layerStrip, modelLines, stripLegend, typeTable } from "../terminal/model_text.ts";
 import { alignLines } from "../terminal/plan_text.ts";
 import { type Shell, showsColour, styles } from "../terminal/shell.ts";
@@ -14,7 +14,7 @@ import { type Shell, showsColour, styles } from "../terminal/shell.ts";
  */
 export async function inspect(flags: Flags, shell: Shell): Promise<number> {
   const name = namedModel(flags, shell);
-  const { header, files, isRemote } = await readNamed(name, shell);
+  const { header, files, isRemote } = await readNamed(name, shell, flags);
   const model = describeModel(header, files.length);
   if (flags.on("json")) {
     await shell.out(JSON.stringify(descriptionJson(name, files, isRemote, model)) + "\n");
@@ -39,7 +39,7 @@ function namedModel(flags: Flags, shell: Shell): string {
   if (isTwice || more.length > 0) {
     throw new UsageError("inspect shows one model: give its name once");
   }
-  const given = word ?? flags.text("model");
+  const given = word ?? givenModel(flags);
   const name = given ?? demoModel();
   if (name === undefined) {
     throw new UsageError("inspect needs a model: a file, a URL, or hf:owner/repo");

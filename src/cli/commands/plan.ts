@@ -12,7 +12,7 @@ import {
 import { asUsage, Failure, UsageError } from "../errors.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { alignLines, formatBytes, layerBar, planLines } from "../terminal/plan_text.ts";
-import { costJson, costOf, demoModel, readNamed } from "../model_file.ts";
+import { costJson, costOf, demoModel, givenModel, readNamed } from "../model_file.ts";
 import { lookAtMemory, memoryJson, memoryLines } from "../plan_memory.ts";
 import { suggestions } from "../plan_suggestions.ts";
 import { planInputOrNone, readPlanFile } from "../flags/plan_input.ts";
@@ -25,7 +25,7 @@ import { type Shell, showsColour, styles } from "../terminal/shell.ts";
  * @param shell Where to write.
  */
 export async function plan(flags: Flags, shell: Shell): Promise<number> {
-  let path = flags.text("model");
+  let path = givenModel(flags);
   if (path !== undefined && flags.has("nLayer")) {
     throw new UsageError(
       "-m and --n-layer exclude each other: the model has its own number of layers",
@@ -50,7 +50,7 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
     }
     shell.note("no -m or --n-layer is given, so this is the plan on the demo model");
   }
-  const model = path === undefined ? undefined : await readNamed(path, shell);
+  const model = path === undefined ? undefined : await readNamed(path, shell, flags);
   const nLayer = model?.header.nLayer ?? known!;
   const nextn = model?.header.nextn ?? flags.number("nextn") ?? 0;
   const effective = asUsage(

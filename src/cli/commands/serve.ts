@@ -1,7 +1,8 @@
 import { DEFAULT_PARALLEL } from "../../engine/context_options.ts";
 import type { EffectivePlan, PlanInput } from "../../plan/mod.ts";
+import { isRemoteName, parseModelName, resolveModel } from "../../hub/mod.ts";
 import { parseNames } from "../../server/from_environment.ts";
-import { ranks } from "../../server/life/loaded_model.ts";
+import { hubModelName, ranks } from "../../server/life/loaded_model.ts";
 import { serve as listen, type ServeOptions } from "../../server/mod.ts";
 import { DEFAULT_DRAIN_SECONDS, serverOptions } from "../../server/options.ts";
 import { environment } from "../environment.ts";
@@ -9,7 +10,7 @@ import { asUsage, Failure, UsageError } from "../errors.ts";
 import { grammarOf } from "../flags/generate_flags.ts";
 import { gpuLine, gpuOptions, missedLayers } from "../flags/gpu_flags.ts";
 import { loadArgs, logOptions } from "../flags/load_flags.ts";
-import { demoModel, readModelFile } from "../model_file.ts";
+import { demoModel, givenModel, hubOptions, localModel, readModelFile } from "../model_file.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { planInputOrNone } from "../flags/plan_input.ts";
 import { readInput } from "../flags/read_input.ts";
@@ -26,8 +27,9 @@ const ALL_INTERFACES: Readonly<Record<string, string>> = { "0.0.0.0": "0.0.0.0",
  * @param shell Where to write.
  */
 export async function serve(flags: Flags, shell: Shell): Promise<number> {
-  const path = flags.text("model") ?? demoModel();
-  if (path === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
+  const given = givenModel(flags) ?? demoModel();
+  if (given === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
+  const path = await findLocal(given, flags, shell);
   const spec = await planInputOrNone(flags.name("repeatLayers"), flags.text("repeatLayers"));
   const { modelName, aliases: named } = asUsage(
     flags.name("aliases"),
@@ -37,7 +39,10 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
   for (const [name, text] of Object.entries(named)) {
     aliases[name] = await planInputOrNone(`${flags.name("aliases")} ${name}`, text);
   }
-  const options = { ...await serveOptions(flags, shell, path, spec, aliases), modelName };
+  const options = {
+    ...await serveOptions(flags, shell, path, spec, aliases),
+    modelName: modelName ?? hubModelName(given),
+  };
   asUsage("", () => serverOptions(options));
   const queue = flags.on("runpodQueue") ? await import("../../server/runpod/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
@@ -47,7 +52,10 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     }
     throw error;
   };
-  const checked = await checkModel(flags, path, spec, aliases, shell).catch(unhealthy);
+  // What has to be fetched is checked when it is there: the server listens meanwhile, and /health says 503.
+  const checked = isRemoteName(path)
+    ? {}
+    : await checkModel(flags, path, spec, aliases, shell).catch(unhealthy);
 
   await using serving = await listen({ ...options, ...checked });
   const { server } = serving;
@@ -136,7 +144,12 @@ async function serveOptions(
       ...context,
       args: [...context.args ?? [], ...sampling],
     },
-    load: { ...gpu, ...logOptions(flags, shell), ...loadArgs(flags) },
+    load: {
+      hub: { ...hubOptions(flags, shell), signal: undefined },
+      ...gpu,
+      ...logOptions(flags, shell),
+      ...loadArgs(flags),
+    },
     pooling: mustRank(flags) ? undefined : flags.text("pooling") as ServeOptions["pooling"],
     apiKeys: await apiKeys(flags),
     cors: origins.includes("*") ? true : origins,
@@ -152,6 +165,14 @@ async function serveOptions(
     allowedHosts: flags.all("allowedHosts"),
   };
   return options;
+}
+
+/** The path of a model that is in the cache; the name itself where it has to be fetched. */
+async function findLocal(name: string, flags: Flags, shell: Shell): Promise<string> {
+  if (!isRemoteName(name)) return name;
+  asUsage("", () => parseModelName(name));
+  const { kind } = await resolveModel(name, hubOptions(flags, shell));
+  return kind === "file" ? await localModel(name, flags, shell) : name;
 }
 
 /** Keys from the command line or the environment, and from a file. */

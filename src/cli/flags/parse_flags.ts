@@ -164,11 +164,10 @@ const ABSENT: readonly { names: readonly string[]; why: string }[] = [
   },
   {
     names: [
-      ...["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hfd", "-hfrd", "--hf-repo-draft"],
-      ...["-hft", "--hf-token", "-mu", "--model-url", "-dr", "--docker-repo", "--spec-draft-hf"],
+      ...["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf", "-dr", "--docker-repo"],
     ],
     why:
-      "there is no download in this version; fetch the GGUF file yourself and give it with -m FILE",
+      "a draft model is given by its file: -md FILE; the command pull fetches it and prints its path",
   },
 ];
 
@@ -237,7 +236,7 @@ export function parseFlags(
 }
 
 /** Commands that are followed by names. */
-const NAMES_FOLLOW: readonly CommandName[] = ["help", "inspect"];
+const NAMES_FOLLOW: readonly CommandName[] = ["help", "inspect", "pull", "rm", "verify"];
 
 /** Whether a command line asks for a conversation, as llama-cli's do. */
 function talks(given: readonly Given[]): boolean {

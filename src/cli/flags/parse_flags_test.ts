@@ -131,8 +131,8 @@ Deno.test("parseFlags() knows the ranges of the sampler's numbers", () => {
 
 Deno.test("parseFlags() says what this version does not have", () => {
   refuses(["serve", "--path", "x"], "--path: the server neither serves nor stores files");
-  for (const name of ["-hf", "--hf-repo", "-mu", "--model-url"]) {
-    refuses([name, "a/b"], `${name}: there is no download`);
+  for (const name of ["-hfd", "--spec-draft-hf"]) {
+    refuses([name, "a/b"], `${name}: a draft model is given by its file`);
   }
   refuses(["chat", "--port=1"], '--port is not a flag of "chat"; it belongs to: serve');
 });

@@ -9,6 +9,7 @@ import {
 import { contextCost, defaultContext } from "../../engine/context_options.ts";
 import { ENGINE_BYTES, HEAP_BYTES } from "../../engine/memory.ts";
 import { type GgufModel, modelFacts, readModel } from "../../gguf/mod.ts";
+import { isRemoteName } from "../../hub/model_name.ts";
 import { type CostOptions, estimateCost, type ModelFacts } from "../../plan/mod.ts";
 import { ApiError } from "../http/api_error.ts";
 import type { Settings } from "../options.ts";
@@ -98,7 +99,9 @@ export async function loadWithContexts(
   const owned = loadsItself(settings);
   if (owned) {
     const { model: source } = settings;
-    const path = typeof source === "string" ? source : source.files[0]!;
+    const path = typeof source === "string"
+      ? await localPath(source, settings, signal)
+      : source.files[0]!;
     const file = typeof source === "string" || again ? await readModel(path) : source;
     facts = modelFacts(file.header);
     const declared = declaredPooling(file.header);
@@ -218,10 +221,39 @@ export function memoryFor({ gpu, modelBytes, nLayer, nLayerNextn }: ModelInfo): 
   return Math.max(1, HEAP_BYTES - ENGINE_BYTES - (gpu?.cpuBytes ?? modelBytes));
 }
 
+/** How often the log says how far fetching is, in milliseconds. */
+const FETCH_LOG_MS = 10_000;
+
+/** The path of a model, which is fetched if its name is one of the hub or a URL. */
+async function localPath(name: string, settings: Settings, signal: AbortSignal): Promise<string> {
+  if (!isRemoteName(name)) return name;
+  const { fetchModel } = await import("../../hub/fetch_model.ts");
+  const { onLog = () => {} } = settings;
+  let due = 0;
+  const paths = await fetchModel(name, {
+    onNote: (line) => onLog(line),
+    onProgress({ doing, file, bytes, size }) {
+      if (performance.now() < due) return;
+      due = performance.now() + FETCH_LOG_MS;
+      onLog(`${doing} ${file}: ${Math.floor(100 * bytes / Math.max(size, 1))} %`);
+    },
+    ...settings.load?.hub,
+    signal,
+  });
+  return paths[0]!;
+}
+
+/** The name in answers of a model on the hub, as llama-server has it; undefined for others. */
+export function hubModelName(name: string): string | undefined {
+  return /^hf:/i.test(name) ? name.replace(/^hf:(?:\/\/)?/i, "") : undefined;
+}
+
 /** The model's name in answers. */
 export function modelName(settings: Settings, model?: Model): string {
   if (settings.modelName !== undefined) return settings.modelName;
   if (loadsItself(settings)) {
+    const hub = typeof settings.model === "string" ? hubModelName(settings.model) : undefined;
+    if (hub !== undefined) return hub;
     return fileName(typeof settings.model === "string" ? settings.model : settings.model.files[0]!);
   }
   return (model?.info.name || "model").replaceAll(",", "_");
