@@ -8,6 +8,7 @@
 
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
+#include "ggml-quants.h"
 #include "ggml.h"
 
 #include <algorithm>
@@ -251,6 +252,27 @@ static void test_cancel(ggml_backend_t backend, int64_t experts) {
     check(same(g.run(backend, x).data(), whole.data(), whole.size()), name + ": the next one differs");
 }
 
+// What the products of other weights quantise their activations with, against the reference: same bits, halves and all.
+static void test_activations(ggml_type type, void (*reference)(const float *, void *, int64_t)) {
+    const int64_t n = 32 * 1000;
+    for (const float scale : { 1e-6f, 1.0f, 1e4f }) {
+        std::vector<float> x = normal(n, scale);
+        for (int64_t i = 0; i < n; i += 32) {
+            if (i % 64 == 0) {
+                x[i] = 127 * scale; // a step of 1: the others lie on halves
+                for (int64_t j = 1; j < 32; j++) {
+                    x[i + j] = std::uniform_int_distribution<int>(-254, 254)(rng) * 0.5f * scale;
+                }
+            }
+        }
+        std::fill(x.end() - 32, x.end(), 0.0f);
+        std::vector<uint8_t> want(ggml_row_size(type, n)), got(want.size(), 0xff);
+        reference(x.data(), want.data(), n);
+        ggml_get_type_traits_cpu(type)->from_float(x.data(), got.data(), n);
+        check(got == want, std::string(ggml_type_name(type)) + ": activations are not rounded as the reference does");
+    }
+}
+
 static int64_t any(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(rng); }
 
 static void test(uint32_t seed) {
@@ -280,6 +302,8 @@ static void test(uint32_t seed) {
     test_cancel(one, 2);
     test_cancel(two, 1);
     test_cancel(two, 2);
+    test_activations(GGML_TYPE_Q8_0, [](const float * x, void * y, int64_t n) { quantize_row_q8_0_ref(x, (block_q8_0 *) y, n); });
+    test_activations(GGML_TYPE_Q8_1, [](const float * x, void * y, int64_t n) { quantize_row_q8_1_ref(x, (block_q8_1 *) y, n); });
     ggml_backend_free(one);
     ggml_backend_free(two);
 }
