@@ -6,7 +6,9 @@
 
 let failed = false;
 import { fileURLToPath } from "node:url";
-for (const name of ["cpu", "threads", "plan_cost", "boot", "memory", "gpu", "server"]) {
+for (
+  const name of ["cpu", "threads", "attention", "plan_cost", "boot", "memory", "gpu", "server"]
+) {
   console.error(`\n${name}`);
   const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
   const { success } = await new Deno.Command(Deno.execPath(), {

@@ -2,6 +2,7 @@
 //
 //   rys-kernels test [seed]                  every type, many shapes; prints what differs
 //   rys-kernels perf [type] [k rows cols]    ratios of time, repacked against plain
+//   rys-kernels attention n_kv n_tokens      milliseconds of attention by the cache's type
 //   rys-kernels name
 
 #include "kernels/rys-repack.h"
@@ -347,6 +348,47 @@ static void perf(const char * only, int64_t k, int64_t rows, int64_t cols) {
     ggml_backend_free(backend);
 }
 
+// Attention over a cache of each type: 16 heads of 128 numbers that share 8 of keys and values.
+static void attention(int64_t n_kv, int64_t n_tokens) {
+    const int64_t head = 128, n_head = 16, n_head_kv = 8;
+    ggml_backend_t backend = ggml_backend_cpu_init();
+    ggml_backend_cpu_set_n_threads(backend, 1);
+    for (const ggml_type type : { GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0 }) {
+        ggml_context * ctx = ggml_init({ ggml_tensor_overhead() * 16 + ggml_graph_overhead(), nullptr, true });
+        ggml_tensor * q    = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, head, n_tokens, n_head);
+        ggml_tensor * k    = ggml_new_tensor_3d(ctx, type, head, n_kv, n_head_kv);
+        ggml_tensor * v    = ggml_new_tensor_3d(ctx, type, head, n_kv, n_head_kv);
+        ggml_tensor * mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_kv, n_tokens);
+        ggml_cgraph * g    = ggml_new_graph(ctx);
+        ggml_build_forward_expand(g, ggml_flash_attn_ext(ctx, q, k, v, mask, 1 / std::sqrt((float) head), 0, 0));
+        ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors_from_buft(ctx, ggml_backend_cpu_buffer_type());
+        const auto qf = normal(ggml_nelements(q), 1);
+        ggml_backend_tensor_set(q, qf.data(), 0, ggml_nbytes(q));
+        for (ggml_tensor * t : { k, v }) {
+            const auto f = normal(ggml_nelements(t), 1);
+            if (type == GGML_TYPE_F32) {
+                ggml_backend_tensor_set(t, f.data(), 0, ggml_nbytes(t));
+            } else {
+                const auto b = quantised(type, f, head);
+                ggml_backend_tensor_set(t, b.data(), 0, b.size());
+            }
+        }
+        ggml_backend_tensor_memset(mask, 0, 0, ggml_nbytes(mask));
+        for (double t = 0; t < 0.5;) { // V8 optimises what has run for a while
+            t += seconds(backend, g);
+        }
+        std::vector<double> times;
+        for (int i = 0; i < 7; i++) {
+            times.push_back(seconds(backend, g));
+        }
+        printf("%s %d %d %.3f\n", ggml_type_name(type), (int) n_kv, (int) n_tokens, median(times) * 1e3);
+        fflush(stdout);
+        ggml_backend_buffer_free(buffer);
+        ggml_free(ctx);
+    }
+    ggml_backend_free(backend);
+}
+
 int main(int argc, char ** argv) {
     const std::string command = argc > 1 ? argv[1] : "";
     if (command == "name") {
@@ -354,6 +396,8 @@ int main(int argc, char ** argv) {
     } else if (command == "test") {
         test(argc > 2 ? strtoul(argv[2], nullptr, 10) : 1);
         printf("%d failures\n", failures);
+    } else if (command == "attention" && argc > 3) {
+        attention(atoll(argv[2]), atoll(argv[3]));
     } else if (command == "perf") {
         const int64_t k = argc > 3 ? atoll(argv[3]) : 1024, rows = argc > 4 ? atoll(argv[4]) : 1024;
         if (argc > 5) {
@@ -363,7 +407,7 @@ int main(int argc, char ** argv) {
             perf(argc > 2 ? argv[2] : nullptr, k, 4 * rows, 1);
         }
     } else {
-        fprintf(stderr, "usage: rys-kernels test [seed] | perf [type [k rows cols]] | name\n");
+        fprintf(stderr, "usage: rys-kernels test [seed] | perf [type [k rows cols]] | attention n_kv n_tokens | name\n");
         return 2;
     }
     return failures ? 1 : 0;
