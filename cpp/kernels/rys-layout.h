@@ -9,7 +9,8 @@
 namespace rys {
 
 // One description serves both directions.
-template <bool PACK> struct mover {
+template <bool P> struct mover {
+    static constexpr bool PACK = P;
     uint8_t * row;
     uint8_t * group;
     void move(int64_t at_row, int64_t at_group, size_t n) const {
@@ -22,11 +23,14 @@ template <bool PACK> struct mover {
     void word(int64_t at_row, int64_t at_group, uint32_t flip = 0) const {
         const uint8_t * from = PACK ? row + at_row : group + at_group;
         uint8_t *       to   = PACK ? group + at_group : row + at_row;
-        uint32_t v;
-        memcpy(&v, from, 4);
-        v ^= flip;
-        memcpy(to, &v, 4);
+        put(to, get(from) ^ flip);
     }
+    static uint32_t get(const uint8_t * p) {
+        uint32_t v;
+        memcpy(&v, p, 4);
+        return v;
+    }
+    static void put(uint8_t * p, uint32_t v) { memcpy(p, &v, 4); }
 };
 
 template <class T> static void pack_rows(const uint8_t * row, uint8_t * group, int64_t r, int64_t k) {

@@ -169,106 +169,137 @@ template <bool FIVE> static void panel_q45_K(const uint8_t * g, int64_t nb, pane
     }
 }
 
+// Six bits each of three steps fill three bytes but for their upper two bits, which hold the fourth.
 struct q6_K {
     static constexpr int64_t BLOCK = 256, BYTES = sizeof(block_q6_K);
-    static constexpr int     SCALES = 16, QS = 144; // [2 halves of k][8 steps][2 halves of rows][ql, ql + 32, qh]
+    static constexpr int     SCALES = 16; // [4 parts][2 halves of rows][4 sub-blocks][4 rows]
+    static constexpr int     QS = 144;    // [2 halves of k][8 steps][2 halves of rows][3]
     static constexpr int     SUB = 16, OFFSET = 32, FLUSH = 2;
     static constexpr bool    MIN = false;
+    // part: of 128 k, every other sub-block
+    static constexpr int64_t part(int64_t sub) { return sub / 8 * 2 + sub % 2; }
     template <class M> static void move(const M & m, int64_t r) {
         m.move(208, 2 * r, 2);
         for (int64_t i = 0; i < 16; i++) {
-            m.move(192 + i, SCALES + 8 * i + r, 1);
+            m.move(192 + i, SCALES + 32 * part(i) + 16 * (r / 4) + 4 * (i % 8 / 2) + r % 4, 1);
         }
+        constexpr uint32_t four = 0x0f0f0f0f, two = 0x03030303;
         for (int64_t n = 0; n < 2; n++) {
             for (int64_t j = 0; j < 8; j++) {
-                const int64_t at = QS + ((n * 8 + j) * 2 + r / 4) * 48 + r % 4 * 4;
-                m.word(64 * n + 4 * j, at);
-                m.word(64 * n + 32 + 4 * j, at + 16);
-                m.word(128 + 32 * n + 4 * j, at + 32);
+                uint8_t * g = m.group + QS + ((n * 8 + j) * 2 + r / 4) * 48 + r % 4 * 4;
+                uint8_t * w = m.row + 64 * n + 4 * j;
+                uint8_t * h = m.row + 128 + 32 * n + 4 * j;
+                if (M::PACK) {
+                    const uint32_t a = M::get(w), b = M::get(w + 32), c = M::get(h);
+                    const uint32_t last = ((b >> 4) & four) | ((c >> 6) & two) << 4;
+                    M::put(g,      (a & four)        | (c & two) << 4        | (last & two) << 6);
+                    M::put(g + 16, (b & four)        | ((c >> 2) & two) << 4 | ((last >> 2) & two) << 6);
+                    M::put(g + 32, ((a >> 4) & four) | ((c >> 4) & two) << 4 | ((last >> 4) & two) << 6);
+                } else {
+                    const uint32_t a = M::get(g), b = M::get(g + 16), c = M::get(g + 32);
+                    const uint32_t last = ((a >> 6) & two) | ((b >> 6) & two) << 2 | ((c >> 6) & two) << 4;
+                    M::put(w,      (a & four) | (c & four) << 4);
+                    M::put(w + 32, (b & four) | (last & four) << 4);
+                    M::put(h,      ((a >> 4) & two) | ((b >> 4) & two) << 2 | ((c >> 4) & two) << 4 | ((last >> 4) & two) << 6);
+                }
             }
         }
     }
-    // steps j, j + 8, j + 16, j + 24 of half n of k
-    INLINE void weights(const uint8_t * g, int n, int j, int half, v128_t v[4]) {
-        const v128_t four = wasm_i8x16_const_splat(0x0f), two = wasm_i8x16_const_splat(0x30);
-        const uint8_t * at = g + QS + ((n * 8 + j) * 2 + half) * 48;
-        const v128_t a = load(at), b = load(at + 16), h = load(at + 32);
-        v[0] = wasm_v128_or(wasm_v128_and(a, four), wasm_v128_and(wasm_i16x8_shl(h, 4), two));
-        v[1] = wasm_v128_or(wasm_v128_and(b, four), wasm_v128_and(wasm_i16x8_shl(h, 2), two));
-        v[2] = wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(a, 4), four), wasm_v128_and(h, two));
-        v[3] = wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(b, 4), four), wasm_v128_and(wasm_u16x8_shr(h, 2), two));
+    // steps j, j + 8, j + 16, j + 24 of a half of k, at the three registers of one half of the rows
+    INLINE void weights(const uint8_t * at, v128_t six, v128_t v[4]) {
+        const v128_t a = load(at), b = load(at + 16), c = load(at + 32);
+        v[0] = wasm_v128_and(a, six);
+        v[1] = wasm_v128_and(b, six);
+        v[2] = wasm_v128_and(c, six);
+        v[3] = wasm_v128_or(wasm_v128_or(wasm_u16x8_shr(wasm_v128_andnot(a, six), 6), wasm_u16x8_shr(wasm_v128_andnot(b, six), 4)),
+                            wasm_u16x8_shr(wasm_v128_andnot(c, six), 2));
+    }
+    // of a part's four sub-blocks, for one half of the rows
+    INLINE void scales(const uint8_t * g, int part, int half, v128_t v[2]) {
+        const v128_t x = load(g + SCALES + 32 * part + 16 * half);
+        v[0] = wasm_i16x8_extend_low_i8x16(x);
+        v[1] = wasm_i16x8_extend_high_i8x16(x);
     }
 };
 
-INLINE void scales_q6(const uint8_t * s, v128_t & s0, v128_t & s1) {
-    const v128_t v = wasm_i16x8_load8x8(s);
-    s0 = wasm_i32x4_extend_low_i16x8(v);
-    s1 = wasm_i32x4_extend_high_i16x8(v);
-}
-
-// 16 k each of the sub-blocks P and P + 2 of a part of 128: four sums, so that they stay in registers
-template <dot_mode MODE, int P> INLINE
-void gemv_q6_pair(const uint8_t * g, int part, const uint8_t * q, const int32_t * s, v128_t tot[2]) {
+// Four sub-blocks of 16 k for half of the rows. The sums take no offset here: it comes off for all sub-blocks at once.
+template <dot_mode MODE> INLINE
+void gemv_q6_part(const uint8_t * g, int part, int half, const v128_t a[4], v128_t six, v128_t & tot) {
     using T = q6_K;
-    const int kh = part / 2, j0 = part % 2 * 4, sub = 8 * kh + part % 2 + 2 * P;
-    const uint8_t * at = g + T::QS + (kh * 8 + j0) * 96;
-    const v128_t a = load(q + 128 * kh + 32 * P + 4 * j0), b = load(q + 128 * kh + 32 * P + 64 + 4 * j0);
-    const v128_t start_lo = wasm_i32x4_splat(-T::OFFSET * s[sub]), start_hi = wasm_i32x4_splat(-T::OFFSET * s[sub + 4]);
+    const uint8_t * at = g + T::QS + (part / 2 * 8 + part % 2 * 4) * 96 + 48 * half;
     const v128_t zero = wasm_i32x4_const_splat(0);
-    v128_t l0 = MODE == DOT32 ? start_lo : zero, l1 = l0, h0 = MODE == DOT32 ? start_hi : zero, h1 = h0;
-    v128_t p0 = start_lo, p1 = start_lo, p2 = start_hi, p3 = start_hi;
-    auto unpack = [&](int j, int half, v128_t & lo, v128_t & hi) __attribute__((always_inline)) {
-        const v128_t four = wasm_i8x16_const_splat(0x0f), two = wasm_i8x16_const_splat(0x30);
-        const v128_t x = load(at + 96 * j + 48 * half + 16 * P), y = load(at + 96 * j + 48 * half + 32);
-        lo = wasm_v128_or(wasm_v128_and(x, four), wasm_v128_and(wasm_i16x8_shl(y, P ? 2 : 4), two));
-        hi = wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(x, 4), four), wasm_v128_and(P ? wasm_u16x8_shr(y, 2) : y, two));
-    };
-    auto step = [&](int j, v128_t s_lo, v128_t s_hi) __attribute__((always_inline)) {
-        v128_t lo, hi;
-        PIN(s_lo);
-        PIN(s_hi);
-        unpack(j, 0, lo, hi);
-        l0 = MODE == DOT32 ? dot32(s_lo, lo, l0) : dot16(s_lo, lo, l0); PIN(l0);
-        h0 = MODE == DOT32 ? dot32(s_hi, hi, h0) : dot16(s_hi, hi, h0); PIN(h0);
-        unpack(j, 1, lo, hi);
-        l1 = MODE == DOT32 ? dot32(s_lo, lo, l1) : dot16(s_lo, lo, l1); PIN(l1);
-        h1 = MODE == DOT32 ? dot32(s_hi, hi, h1) : dot16(s_hi, hi, h1); PIN(h1);
-    };
-    auto flush = [&]() __attribute__((always_inline)) {
-        if (MODE == DOT16) {
-            p0 = wasm_i32x4_add(p0, widen(l0));
-            p1 = wasm_i32x4_add(p1, widen(l1));
-            p2 = wasm_i32x4_add(p2, widen(h0));
-            p3 = wasm_i32x4_add(p3, widen(h1));
-            l0 = l1 = h0 = h1 = zero;
+    v128_t c0 = zero, c1 = zero, c2 = zero, c3 = zero, sc[2];
+    T::scales(g, part, half, sc);
+    auto step = [&](int j, v128_t s0, v128_t s1, v128_t s2, v128_t s3) __attribute__((always_inline)) {
+        v128_t v[4];
+        T::weights(at + 96 * j, six, v);
+        if (MODE == DOT32) {
+            c0 = dot32(s0, v[0], c0); PIN(c0);
+            c1 = dot32(s1, v[1], c1); PIN(c1);
+            c2 = dot32(s2, v[2], c2); PIN(c2);
+            c3 = dot32(s3, v[3], c3); PIN(c3);
+        } else if (j % 2 == 0) {
+            c0 = wasm_i16x8_relaxed_dot_i8x16_i7x16(s0, v[0]); PIN(c0);
+            c1 = wasm_i16x8_relaxed_dot_i8x16_i7x16(s1, v[1]); PIN(c1);
+            c2 = wasm_i16x8_relaxed_dot_i8x16_i7x16(s2, v[2]); PIN(c2);
+            c3 = wasm_i16x8_relaxed_dot_i8x16_i7x16(s3, v[3]); PIN(c3);
+        } else {
+            c0 = dot16(s0, v[0], c0); PIN(c0);
+            c1 = dot16(s1, v[1], c1); PIN(c1);
+            c2 = dot16(s2, v[2], c2); PIN(c2);
+            c3 = dot16(s3, v[3], c3); PIN(c3);
         }
     };
-    step(0, lane<0>(a), lane<0>(b));
-    step(1, lane<1>(a), lane<1>(b));
+    // two 16-bit sums of a row side by side meet its scale twice
+    auto flush = [&]() __attribute__((always_inline)) {
+        if (MODE == DOT16) {
+            tot = dot_wide(wasm_i16x8_shuffle(sc[0], sc[0], 0, 0, 1, 1, 2, 2, 3, 3), c0, tot); PIN(tot);
+            tot = dot_wide(wasm_i16x8_shuffle(sc[0], sc[0], 4, 4, 5, 5, 6, 6, 7, 7), c1, tot); PIN(tot);
+            tot = dot_wide(wasm_i16x8_shuffle(sc[1], sc[1], 0, 0, 1, 1, 2, 2, 3, 3), c2, tot); PIN(tot);
+            tot = dot_wide(wasm_i16x8_shuffle(sc[1], sc[1], 4, 4, 5, 5, 6, 6, 7, 7), c3, tot); PIN(tot);
+        }
+    };
+    step(0, lane<0>(a[0]), lane<0>(a[1]), lane<0>(a[2]), lane<0>(a[3]));
+    step(1, lane<1>(a[0]), lane<1>(a[1]), lane<1>(a[2]), lane<1>(a[3]));
     flush();
-    step(2, lane<2>(a), lane<2>(b));
-    step(3, lane<3>(a), lane<3>(b));
+    step(2, lane<2>(a[0]), lane<2>(a[1]), lane<2>(a[2]), lane<2>(a[3]));
+    step(3, lane<3>(a[0]), lane<3>(a[1]), lane<3>(a[2]), lane<3>(a[3]));
     flush();
-    if (MODE == DOT16) {
-        l0 = p0, l1 = p1, h0 = p2, h1 = p3;
+    if (MODE == DOT32) {
+        tot = wasm_i32x4_add(tot, wasm_i32x4_mul(c0, wasm_i32x4_extend_low_i16x8(sc[0])));
+        tot = wasm_i32x4_add(tot, wasm_i32x4_mul(c1, wasm_i32x4_extend_high_i16x8(sc[0])));
+        tot = wasm_i32x4_add(tot, wasm_i32x4_mul(c2, wasm_i32x4_extend_low_i16x8(sc[1])));
+        tot = wasm_i32x4_add(tot, wasm_i32x4_mul(c3, wasm_i32x4_extend_high_i16x8(sc[1])));
     }
-    v128_t s0, s1;
-    scales_q6(g + T::SCALES + 8 * sub, s0, s1);
-    tot[0] = wasm_i32x4_add(tot[0], wasm_i32x4_mul(l0, s0));
-    tot[1] = wasm_i32x4_add(tot[1], wasm_i32x4_mul(l1, s1));
-    scales_q6(g + T::SCALES + 8 * (sub + 4), s0, s1);
-    tot[0] = wasm_i32x4_add(tot[0], wasm_i32x4_mul(h0, s0));
-    tot[1] = wasm_i32x4_add(tot[1], wasm_i32x4_mul(h1, s1));
+}
+
+// What the offset adds to each row: its scales times the sums of the activations
+INLINE v128_t gemv_q6_offset(const uint8_t * g, int part, int half, const int32_t * s) {
+    v128_t sc[2];
+    q6_K::scales(g, part, half, sc);
+    const int32_t * at = s + part / 2 * 8 + part % 2;
+    const v128_t s01 = wasm_i32x4_splat((at[0] & 0xffff) | (int32_t) ((uint32_t) at[2] << 16));
+    const v128_t s23 = wasm_i32x4_splat((at[4] & 0xffff) | (int32_t) ((uint32_t) at[6] << 16));
+    return wasm_i32x4_add(wasm_i32x4_dot_i16x8(wasm_i16x8_shuffle(sc[0], sc[0], 0, 4, 1, 5, 2, 6, 3, 7), s01),
+                          wasm_i32x4_dot_i16x8(wasm_i16x8_shuffle(sc[1], sc[1], 0, 4, 1, 5, 2, 6, 3, 7), s23));
 }
 
 template <bool, dot_mode MODE> INLINE
 void gemv_block(q6_K, const uint8_t * g, const uint8_t * q, const int32_t * s, const int16_t *, v128_t tot[2], v128_t *) {
-    for (int part = 0; part < 4; part++) { // half of k, 16 k of each 32
-        gemv_q6_pair<MODE, 0>(g, part, q, s, tot);
-        PIN(tot[0]); PIN(tot[1]);
-        gemv_q6_pair<MODE, 1>(g, part, q, s, tot);
-        PIN(tot[0]); PIN(tot[1]);
+    v128_t six = wasm_i8x16_const_splat(0x3f), off0 = wasm_i32x4_const_splat(0), off1 = off0;
+    PIN(six);
+    for (int part = 0; part < 4; part++) {
+        const uint8_t * at = q + part / 2 * 128 + part % 2 * 16;
+        const v128_t a[4] = { load(at), load(at + 32), load(at + 64), load(at + 96) };
+        gemv_q6_part<MODE>(g, part, 0, a, six, tot[0]);
+        PIN(tot[0]);
+        gemv_q6_part<MODE>(g, part, 1, a, six, tot[1]);
+        PIN(tot[1]);
+        off0 = wasm_i32x4_add(off0, gemv_q6_offset(g, part, 0, s));
+        off1 = wasm_i32x4_add(off1, gemv_q6_offset(g, part, 1, s));
     }
+    tot[0] = wasm_i32x4_sub(tot[0], wasm_i32x4_shl(off0, 5));
+    tot[1] = wasm_i32x4_sub(tot[1], wasm_i32x4_shl(off1, 5));
 }
 
 template <class T, bool FIVE, dot_mode MODE, int NS> static __attribute__((noinline))
@@ -309,22 +340,29 @@ void gemv256(const uint8_t * w, size_t stride, int64_t k, const uint8_t * act, f
 
 static void panel_q6_K(const uint8_t * g, int64_t nb, panel & p) {
     using T = q6_K;
+    const v128_t six = wasm_i8x16_const_splat(0x3f);
     for (int64_t b = 0; b < nb; b++, g += T::BYTES * GROUP) {
         v128_t x0, x1;
         halves(load(g), x0, x1);
         store(p.d + 8 * b, x0);
         store(p.d + 8 * b + 4, x1);
-        for (int i = 0; i < 16; i++) {
-            scales_q6(g + T::SCALES + 8 * i, x0, x1);
-            store(p.sc + 128 * b + 8 * i, x0);
-            store(p.sc + 128 * b + 8 * i + 4, x1);
+        for (int part = 0; part < 4; part++) {
+            for (int h = 0; h < 2; h++) {
+                v128_t sc[2];
+                T::scales(g, part, h, sc);
+                int32_t * to = p.sc + 128 * b + 8 * (part / 2 * 8 + part % 2) + 4 * h;
+                for (int i = 0; i < 2; i++) {
+                    store(to + 32 * i, wasm_i32x4_extend_low_i16x8(sc[i]));
+                    store(to + 32 * i + 16, wasm_i32x4_extend_high_i16x8(sc[i]));
+                }
+            }
         }
         for (int n = 0; n < 2; n++) {
             uint8_t * w = p.w + 2048 * b + 1024 * n;
             for (int j = 0; j < 8; j++) {
                 for (int h = 0; h < 2; h++) {
                     v128_t v[4];
-                    T::weights(g, n, j, h, v);
+                    T::weights(g + T::QS + ((n * 8 + j) * 2 + h) * 48, six, v);
                     for (int i = 0; i < 4; i++) {
                         store(w + 32 * (j + 8 * i) + 16 * h, v[i]);
                     }
