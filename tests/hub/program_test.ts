@@ -158,3 +158,29 @@ Deno.test("serve listens while it fetches its model, and then answers under the 
     }
   });
 });
+
+Deno.test("with the container's permissions, which allow no symbolic links, a model is fetched and found", async () => {
+  await withHub(REPO(), async (hub, cache) => {
+    const options = {
+      env: env(hub, cache),
+      allow: [
+        "--allow-read",
+        `--allow-write=${cache}`,
+        "--allow-net",
+        "--allow-env",
+        "--no-prompt",
+      ],
+    };
+    const { code, out, err } = await program(["pull", "hf:o/demo"], options);
+    assertEquals(code, 0, err);
+    assertEquals(sha256(await Deno.readFile(out.trim())), sha256(DEMO));
+    const again = await program(["pull", "hf:o/demo", "--offline"], options);
+    assertEquals([again.code, again.out], [0, out], again.err);
+    const refused = await program(["pull", "hf:o/demo"], {
+      env: { ...options.env, HF_HUB_CACHE: `${cache}/other` },
+      allow: ["--allow-read", "--allow-net", "--allow-env", "--no-prompt"],
+    });
+    assertEquals(refused.code, 1);
+    assertStringIncludes(refused.err, "--allow-write");
+  });
+});

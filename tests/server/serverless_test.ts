@@ -15,6 +15,7 @@ const read = (file: string): string => Deno.readTextFileSync(`${SERVERLESS}/${fi
 const OTHERS = [
   ...["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "VK_DRIVER_FILES"],
   ...["DENO_WEBGPU_BACKEND", "XDG_RUNTIME_DIR", "DENO_DIR", "DENO_NO_UPDATE_CHECK"],
+  "XDG_CACHE_HOME",
   ...["PORT_HEALTH", "RUNPOD_INIT_TIMEOUT"],
 ];
 
@@ -249,7 +250,8 @@ Deno.test("Dockerfile: the image's files and command start a server that answers
       return listener.addr.port;
     })();
     // Deno's cache is the one of this test run, in place of the image's.
-    const { DENO_DIR: _, VK_DRIVER_FILES: __, XDG_RUNTIME_DIR: ___, ...env } = IMAGE_ENV;
+    const { DENO_DIR: _, VK_DRIVER_FILES: __, XDG_RUNTIME_DIR: ___, ...rest } = IMAGE_ENV;
+    const { XDG_CACHE_HOME: ____, ...env } = rest; // would also move Deno's cache
     assertEquals(ENTRYPOINT[0], "deno");
     child = new Deno.Command(Deno.execPath(), {
       args: [...ENTRYPOINT.slice(1), "-c", "512", "-t", "1"],

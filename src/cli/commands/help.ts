@@ -120,7 +120,8 @@ Examples:
   ${PROGRAM} help run
 
 Flags have llama.cpp's names where llama.cpp has them. Exit codes: 0 done, 1 failed, 2 wrong usage.
---allow-read in place of -A is enough, but -o needs --allow-write as well, serve needs
+--allow-read in place of -A is enough, but a model that is fetched needs --allow-net, --allow-write
+and --allow-env, -o needs --allow-write as well, serve needs
 --allow-net=HOST:PORT, and a variable of the environment counts as not set without --allow-env=NAME.
 `;
 }
