@@ -8,6 +8,7 @@
 import type { LineChild } from "../tests/models/_line_child.ts";
 import { cacheDir } from "../tests/models/fetch.ts";
 import { startPeer } from "../tests/models/_peer.ts";
+import { WLLAMA_VERSION, WllamaChild } from "./_wllama.ts";
 import {
   options,
   ratios,
@@ -22,12 +23,15 @@ import {
 } from "./_bench.ts";
 import { type Quantisation, writeRandomModel } from "./_random_model.ts";
 
+/** What answers `load`, `context` and `measure`. */
+type Child = Pick<LineChild, "call"> & AsyncDisposable;
+
 /** A build or program that is measured. */
 interface Variant {
   name: string;
   /** What it is, for the table. */
   what: string;
-  start: () => Promise<LineChild> | LineChild;
+  start: () => Promise<Child> | Child;
   /** Folder under wasm/, for builds of ours. */
   folder?: string;
   /** Without repacked weights. */
@@ -73,6 +77,11 @@ const VARIANTS: Variant[] = [
     what: "llama.cpp's own CPU kernels and barriers, compiled the same way",
     folder: "plain",
     start: () => startOurs(),
+  },
+  {
+    name: "wllama",
+    what: `wllama ${WLLAMA_VERSION} from npm in Chromium, on a page that may use threads`,
+    start: () => WllamaChild.start(),
   },
   { name: "native", what: "node-llama-cpp, prebuilt native binary in Node", start: startPeer },
 ];
@@ -145,7 +154,7 @@ for (const kind of MODELS) {
   await Deno.mkdir(`${cacheDir()}/bench`, { recursive: true });
   writeRandomModel(path, kind);
   await using stack = new AsyncDisposableStack();
-  const children: [Variant, LineChild][] = [];
+  const children: [Variant, Child][] = [];
   for (const variant of variants) {
     const child = stack.use(await variant.start());
     const { folder, repack = true } = variant;
