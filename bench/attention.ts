@@ -11,7 +11,7 @@ import { options, Report, ROOT, show, type Spread, spread, table } from "./_benc
 const asked = options("usage: deno run -A bench/attention.ts [options]", 3);
 const CONTEXTS = asked.smoke ? [64] : [512, 2048, 8192];
 const BATCHES = asked.smoke ? [1] : [1, 64];
-const TYPES = ["f16", "f32", "q8_0"];
+const TYPES = ["f16-off", "f16", "f32", "q8_0"];
 
 const { success } = await new Deno.Command(Deno.execPath(), {
   args: ["run", "-A", `${ROOT}/wasm/build.ts`, "--kernels"],
@@ -39,7 +39,8 @@ for (const nKv of CONTEXTS) {
 
 report.add(
   "Milliseconds of flash attention on one thread: 16 heads of 128 numbers that share 8 of keys and values, as in a " +
-    "layer of the random model of `cpu.ts`. No mask hides a token.",
+    "layer of the random model of `cpu.ts`. No mask hides a token. f16-off is llama.cpp's own attention, as with " +
+    "`--no-repack`.",
 );
 report.add(table(
   ["tokens in the cache", "new tokens", ...TYPES],

@@ -11,6 +11,7 @@
 #include "traits.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 
@@ -342,12 +343,23 @@ static void get_tensor(ggml_backend_buffer_t, const ggml_tensor * tensor, void *
 
 static const char * get_name(ggml_backend_buffer_type_t) { return "CPU_RYS"; }
 
+static std::atomic<int> buffers;
+static void (*free_memory)(ggml_backend_buffer_t);
+
+static void free_buffer(ggml_backend_buffer_t buffer) {
+    buffers--;
+    free_memory(buffer);
+}
+
 static ggml_backend_buffer_t alloc_buffer(ggml_backend_buffer_type_t buft, size_t size) {
     ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
     if (!buffer) {
         return nullptr;
     }
+    buffers++;
+    free_memory               = buffer->iface.free_buffer;
     buffer->buft              = buft;
+    buffer->iface.free_buffer = free_buffer;
     buffer->iface.init_tensor = init_tensor;
     buffer->iface.set_tensor  = set_tensor;
     buffer->iface.get_tensor  = get_tensor;
@@ -421,5 +433,7 @@ ggml_backend_buffer_type_t rys_repack_buffer_type(void) {
     };
     return &type;
 }
+
+extern "C" bool rys_repack_in_use(void) { return rys::buffers.load(std::memory_order_relaxed) > 0; }
 
 extern "C" const char * rys_kernels_name(void) { return rys::kernels_name(); }

@@ -9,6 +9,8 @@ ggml_backend_buffer_type_t rys_repack_buffer_type(void);
 #ifdef __cplusplus
 extern "C" {
 #endif
+// Whether weights are in buffers of this type; what else we compute in our own way, beside products, is so only then.
+bool rys_repack_in_use(void);
 // Names the kernels that this processor gets.
 const char * rys_kernels_name(void);
 #ifdef __cplusplus

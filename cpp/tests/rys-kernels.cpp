@@ -274,6 +274,89 @@ static void test_activations(ggml_type type, void (*reference)(const float *, vo
     }
 }
 
+// One layer's attention: 16 heads of 128 numbers that share 8 of keys and values.
+struct attention_graph {
+    static constexpr int64_t head = 128, n_head = 16, n_head_kv = 8;
+    ggml_context *        ctx;
+    ggml_cgraph *         g;
+    ggml_backend_buffer_t buffer;
+    ggml_tensor *         y;
+    std::vector<float>    qf, kf, vf; // what the tensors hold
+
+    attention_graph(ggml_type type, int64_t n_kv, int64_t n_tokens) {
+        ctx = ggml_init({ ggml_tensor_overhead() * 16 + ggml_graph_overhead(), nullptr, true });
+        ggml_tensor * q    = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, head, n_tokens, n_head);
+        ggml_tensor * k    = ggml_new_tensor_3d(ctx, type, head, n_kv, n_head_kv);
+        ggml_tensor * v    = ggml_new_tensor_3d(ctx, type, head, n_kv, n_head_kv);
+        ggml_tensor * mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_kv, n_tokens);
+        g = ggml_new_graph(ctx);
+        y = ggml_flash_attn_ext(ctx, q, k, v, mask, 1 / std::sqrt((float) head), 0, 0);
+        ggml_build_forward_expand(g, y);
+        buffer = ggml_backend_alloc_ctx_tensors_from_buft(ctx, ggml_backend_cpu_buffer_type());
+        qf = normal(ggml_nelements(q), 1);
+        ggml_backend_tensor_set(q, qf.data(), 0, ggml_nbytes(q));
+        kf = fill(k);
+        vf = fill(v);
+        ggml_backend_tensor_memset(mask, 0, 0, ggml_nbytes(mask));
+    }
+    static std::vector<float> fill(ggml_tensor * t) {
+        const auto f = normal(ggml_nelements(t), 1);
+        if (t->type == GGML_TYPE_F32) {
+            ggml_backend_tensor_set(t, f.data(), 0, ggml_nbytes(t));
+            return f;
+        }
+        const auto b = quantised(t->type, f, head);
+        ggml_backend_tensor_set(t, b.data(), 0, b.size());
+        return dequantised(t->type, b, head, f.size() / head);
+    }
+    std::vector<float> run(ggml_backend_t backend) {
+        ggml_backend_graph_compute(backend, g);
+        std::vector<float> out(ggml_nelements(y));
+        ggml_backend_tensor_get(y, out.data(), 0, out.size() * sizeof(float));
+        return out;
+    }
+    ~attention_graph() {
+        ggml_backend_buffer_free(buffer);
+        ggml_free(ctx);
+    }
+};
+
+// Attention of one token over a cache of f16, as it is beside repacked weights, against exact sums.
+static void test_attention(ggml_backend_t one, ggml_backend_t two, int64_t n_kv) {
+    const std::string name = "attention over " + std::to_string(n_kv) + " tokens";
+    attention_graph a(GGML_TYPE_F16, n_kv, 1);
+    const int64_t d = a.head;
+    std::vector<float> want;
+    for (int64_t h = 0; h < a.n_head; h++) {
+        const float * k = a.kf.data() + h / (a.n_head / a.n_head_kv) * n_kv * d;
+        const float * v = a.vf.data() + (k - a.kf.data());
+        std::vector<double> sum(d);
+        double total = 0;
+        for (int64_t t = 0; t < n_kv; t++) {
+            double dot = 0;
+            for (int64_t i = 0; i < d; i++) {
+                dot += (double) a.qf[h * d + i] * k[t * d + i];
+            }
+            const double w = std::exp(dot / std::sqrt((double) d));
+            total += w;
+            for (int64_t i = 0; i < d; i++) {
+                sum[i] += w * v[t * d + i];
+            }
+        }
+        for (const double x : sum) {
+            want.push_back(x / total);
+        }
+    }
+    const auto stock = a.run(one);
+    const ggml_backend_buffer_t weights = ggml_backend_buft_alloc_buffer(rys_repack_buffer_type(), 64);
+    const auto got = a.run(one);
+    const double e = nmse(want, got), ref = nmse(want, stock);
+    check(e <= 1e-9 && e < ref, name + ": error " + std::to_string(e * 1e9) + "e-9, upstream's " + std::to_string(ref * 1e9) + "e-9");
+    check(same(a.run(two).data(), got.data(), got.size()), name + ": another result with two threads");
+    ggml_backend_buffer_free(weights);
+    check(a.run(one) == stock, name + ": not upstream's once the weights are gone");
+}
+
 static int64_t any(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(rng); }
 
 static void test(uint32_t seed) {
@@ -298,6 +381,9 @@ static void test(uint32_t seed) {
         test_rows(one, two, type, unit * any(1, 5), any(1, 100));
         printf("%s %s, bits %08x\n", failures == before ? "ok  " : "FAIL", ggml_type_name(type), bits);
         fflush(stdout);
+    }
+    for (const int64_t n_kv : { any(1, 40), any(41, 511), any(512, 1200) }) {
+        test_attention(one, two, n_kv);
     }
     test_cancel(one, 1);
     test_cancel(one, 2);
@@ -348,43 +434,27 @@ static void perf(const char * only, int64_t k, int64_t rows, int64_t cols) {
     ggml_backend_free(backend);
 }
 
-// Attention over a cache of each type: 16 heads of 128 numbers that share 8 of keys and values.
+
+// Time of attention by the cache's type: "f16" and "q8_0" as beside repacked weights, "f16-off" as without.
 static void attention(int64_t n_kv, int64_t n_tokens) {
-    const int64_t head = 128, n_head = 16, n_head_kv = 8;
     ggml_backend_t backend = ggml_backend_cpu_init();
     ggml_backend_cpu_set_n_threads(backend, 1);
-    for (const ggml_type type : { GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0 }) {
-        ggml_context * ctx = ggml_init({ ggml_tensor_overhead() * 16 + ggml_graph_overhead(), nullptr, true });
-        ggml_tensor * q    = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, head, n_tokens, n_head);
-        ggml_tensor * k    = ggml_new_tensor_3d(ctx, type, head, n_kv, n_head_kv);
-        ggml_tensor * v    = ggml_new_tensor_3d(ctx, type, head, n_kv, n_head_kv);
-        ggml_tensor * mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_kv, n_tokens);
-        ggml_cgraph * g    = ggml_new_graph(ctx);
-        ggml_build_forward_expand(g, ggml_flash_attn_ext(ctx, q, k, v, mask, 1 / std::sqrt((float) head), 0, 0));
-        ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors_from_buft(ctx, ggml_backend_cpu_buffer_type());
-        const auto qf = normal(ggml_nelements(q), 1);
-        ggml_backend_tensor_set(q, qf.data(), 0, ggml_nbytes(q));
-        for (ggml_tensor * t : { k, v }) {
-            const auto f = normal(ggml_nelements(t), 1);
-            if (type == GGML_TYPE_F32) {
-                ggml_backend_tensor_set(t, f.data(), 0, ggml_nbytes(t));
-            } else {
-                const auto b = quantised(type, f, head);
-                ggml_backend_tensor_set(t, b.data(), 0, b.size());
-            }
-        }
-        ggml_backend_tensor_memset(mask, 0, 0, ggml_nbytes(mask));
+    const std::pair<const char *, ggml_type> variants[] = {
+        { "f16-off", GGML_TYPE_F16 }, { "f16", GGML_TYPE_F16 }, { "f32", GGML_TYPE_F32 }, { "q8_0", GGML_TYPE_Q8_0 },
+    };
+    for (const auto & [name, type] : variants) {
+        ggml_backend_buffer_t weights = strcmp(name, "f16-off") ? ggml_backend_buft_alloc_buffer(rys_repack_buffer_type(), 64) : nullptr;
+        attention_graph a(type, n_kv, n_tokens);
         for (double t = 0; t < 0.5;) { // V8 optimises what has run for a while
-            t += seconds(backend, g);
+            t += seconds(backend, a.g);
         }
         std::vector<double> times;
         for (int i = 0; i < 7; i++) {
-            times.push_back(seconds(backend, g));
+            times.push_back(seconds(backend, a.g));
         }
-        printf("%s %d %d %.3f\n", ggml_type_name(type), (int) n_kv, (int) n_tokens, median(times) * 1e3);
+        printf("%s %d %d %.3f\n", name, (int) n_kv, (int) n_tokens, median(times) * 1e3);
         fflush(stdout);
-        ggml_backend_buffer_free(buffer);
-        ggml_free(ctx);
+        ggml_backend_buffer_free(weights);
     }
     ggml_backend_free(backend);
 }
