@@ -99,6 +99,7 @@ export interface Spread {
 
 /** Middle and spread of at least one sample. */
 export function spread(samples: readonly number[]): Spread {
+  if (samples.length === 0) return { median: NaN, min: NaN, max: NaN }; // not measured
   const sorted = samples.toSorted((a, b) => a - b);
   const half = sorted.length >> 1;
   const median = sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
@@ -107,11 +108,12 @@ export function spread(samples: readonly number[]): Spread {
 
 /** Ratios of the samples of the same rounds. */
 export function ratios(a: readonly number[], b: readonly number[]): Spread {
-  return spread(a.map((x, i) => x / b[i]!));
+  return spread(a.length === b.length ? a.map((x, i) => x / b[i]!) : []);
 }
 
 /** A number in so many places, with its least and greatest. */
 export function show({ median, min, max }: Spread, digits: number): string {
+  if (Number.isNaN(median)) return "–";
   const f = (x: number) => x.toFixed(digits);
   return min === max ? f(median) : `${f(median)} (${f(min)}–${f(max)})`;
 }

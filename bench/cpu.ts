@@ -36,6 +36,8 @@ interface Variant {
   folder?: string;
   /** Without repacked weights. */
   repack?: false;
+  /** So slow that it takes minutes: only this model, and no long prompt. */
+  only?: Quantisation;
 }
 
 interface Samples {
@@ -85,6 +87,7 @@ const VARIANTS: Variant[] = [
     name: "wllama",
     what: `wllama ${WLLAMA_VERSION} from npm in Chromium, on a page that may use threads`,
     start: () => WllamaChild.start(),
+    only: "Q4_0",
   },
   { name: "native", what: "node-llama-cpp, prebuilt native binary in Node", start: startPeer },
 ];
@@ -168,6 +171,7 @@ for (const kind of MODELS) {
   await using stack = new AsyncDisposableStack();
   const children: [Variant, Child][] = [];
   for (const variant of variants) {
+    if ((variant.only ?? kind) !== kind) continue;
     const child = stack.use(await variant.start());
     const { folder, repack = true } = variant;
     const dist = folder
@@ -187,7 +191,7 @@ for (const kind of MODELS) {
       taken.set(name, { pp: [], long: [], tg: [] });
     }
     for (let round = 0; round < asked.rounds; round++) {
-      for (const [{ name }, child] of children) {
+      for (const [{ name, only }, child] of children) {
         const measure = (tokens: number[], tg: number) =>
           child.call<{ promptMs: number; predictedMs: number }>("measure", {
             name: "c",
@@ -198,7 +202,7 @@ for (const kind of MODELS) {
         const samples = taken.get(name)!;
         samples.pp.push(1000 * N_PROMPT / promptMs);
         samples.tg.push(1000 * N_GEN / predictedMs);
-        samples.long.push(1000 * N_LONG / (await measure(many, 1)).promptMs);
+        if (!only) samples.long.push(1000 * N_LONG / (await measure(many, 1)).promptMs);
       }
       console.error(`${kind}, ${threads} threads: round ${round + 1} of ${asked.rounds}`);
     }
@@ -232,7 +236,7 @@ report.add(VARIANTS.map(({ name, what }) => `- **${name}**: ${what}`).join("\n")
 report.add(table(
   [
     ...["model", "threads", "variant", `pp${N_PROMPT}`, `pp${N_LONG}`, `tg${N_GEN}`],
-    ...["to off", "to plain", "to native"],
+    ...["to off", "to plain", "to wllama", "to native"],
   ],
   rows.map((row) => [
     row.model,
@@ -243,6 +247,7 @@ report.add(table(
     show(spread(row.samples.tg), 1),
     all(against(row, "off")),
     all(against(row, "plain")),
+    all(against(row, "wllama")),
     all(against(row, "native")),
   ]),
 ));
@@ -337,6 +342,7 @@ await report.write({
     tg: spread(row.samples.tg),
     to_off: against(row, "off") ?? null,
     to_plain: against(row, "plain") ?? null,
+    to_wllama: against(row, "wllama") ?? null,
     to_native: against(row, "native") ?? null,
   })),
 });
