@@ -18,6 +18,8 @@ export interface CachedModel {
 export class RepoCache {
   /** The repository's folder. */
   readonly folder: string;
+  /** Where its locks are and what we note about its files: beside the cache's folders, where no program lists it. */
+  readonly locks: string;
 
   /**
    * @param settings Where the cache is.
@@ -25,6 +27,7 @@ export class RepoCache {
    */
   constructor(settings: HubSettings, readonly repo: string) {
     this.folder = `${settings.cacheDir}/${repoFolderName(repo)}`;
+    this.locks = `${settings.cacheDir}/.locks/${repoFolderName(repo)}`;
   }
 
   /** Where a file's bytes are, whatever its name is. */
@@ -35,6 +38,21 @@ export class RepoCache {
   /** Where a file of a commit is: a link to its bytes, or they themselves. */
   snapshot(commit: string, path: string): string {
     return `${this.folder}/snapshots/${commit}/${path}`;
+  }
+
+  /** The lock of a blob. */
+  lock(hex: string): string {
+    return `${this.locks}/${hex}.lock`;
+  }
+
+  /** The note that a blob was checked. */
+  checkedNote(hex: string): string {
+    return `${this.locks}/${hex}.rys-checked`;
+  }
+
+  /** The note about a file of a snapshot that is no symbolic link: its hash, and that it was checked. */
+  copyNote(commit: string, path: string): string {
+    return `${this.locks}/${commit}/${path}.rys-checked`;
   }
 
   /** The commit that a revision was when it was last asked for; undefined if it never was. */

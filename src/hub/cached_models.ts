@@ -3,22 +3,35 @@ import { chooseFiles, quantOf } from "./choose_files.ts";
 import { parseShardName, shardNames } from "../gguf/list_shards.ts";
 import { hashFile } from "./hash_file.ts";
 import { HubError } from "./hub_error.ts";
-import { formatModelName, parseModelName } from "./model_name.ts";
-import { removeIfThere } from "./part_file.ts";
+import { formatModelName, type HubName, parseModelName } from "./model_name.ts";
+import { PART, partPath, readSidecar } from "./part_file.ts";
 import { type FileHash, fileHash } from "./repository.ts";
 import { type HubOptions, type HubSettings, hubSettings } from "./settings.ts";
+import { snapshotFile } from "./snapshot_file.ts";
 import { FACTS, readFacts } from "./url_cache.ts";
 
 /** A file in the cache. */
 export interface CachedFile {
   /** Its path on this machine. */
   path: string;
-  /** Where its bytes are. */
+  /** The blob that has its bytes or is a copy of it; the file itself if there is none. */
   blob: string;
   /** Bytes. */
   bytes: number;
   /** What they must hash to, if that is known. */
   hash: FileHash | undefined;
+  /** Where it is written down that it was checked, for files of the hub. */
+  note: string | undefined;
+}
+
+/** A file of which some parts are in the cache. */
+export interface PartialFile {
+  /** What it is to become. */
+  target: string;
+  /** Bytes that are there. */
+  bytes: number;
+  /** Bytes of the whole file; undefined if that is not known. */
+  size: number | undefined;
 }
 
 /** A model in the cache. */
@@ -31,14 +44,16 @@ export interface CachedEntry {
   commit: string | undefined;
   /** Its files, in order. */
   files: CachedFile[];
-  /** Bytes of all. */
+  /** Its files that were not fetched to their end. */
+  partial: PartialFile[];
+  /** Bytes of all that is there. */
   bytes: number;
   /** Whether all shards are there. */
   complete: boolean;
 }
 
 /**
- * The GGUF models in the cache, of the hub and of URLs.
+ * The GGUF models in the cache, of the hub and of URLs, also those of which only a part is there.
  *
  * @param options Where the cache is.
  */
@@ -47,14 +62,21 @@ export async function listModels(options: HubOptions = {}): Promise<CachedEntry[
   return [...await hubModels(settings), ...await urlModels(settings)];
 }
 
-async function hubModels(settings: HubSettings): Promise<CachedEntry[]> {
+/** The caches of all repositories. */
+async function repoCaches(settings: HubSettings): Promise<RepoCache[]> {
+  return (await list(settings.cacheDir)).flatMap(({ name }) => {
+    const match = /^models--(.+?)--(.+)$/.exec(name);
+    return match ? [new RepoCache(settings, `${match[1]}/${match[2]}`)] : [];
+  });
+}
+
+/** The models of the hub in the cache. */
+export async function hubModels(settings: HubSettings): Promise<CachedEntry[]> {
   const found: CachedEntry[] = [];
-  for (const { name: folder } of await list(settings.cacheDir)) {
-    const match = /^models--(.+?)--(.+)$/.exec(folder);
-    if (!match) continue;
-    const repo = `${match[1]}/${match[2]}`;
-    const cache = new RepoCache(settings, repo);
+  for (const cache of await repoCaches(settings)) {
+    const { repo } = cache;
     const main = await cache.commit("main");
+    const own: CachedEntry[] = [];
     for (const commit of await cache.commits()) {
       const paths = (await cache.files(commit)).filter((path) => /\.gguf$/i.test(path));
       const seen = new Set<string>();
@@ -62,26 +84,78 @@ async function hubModels(settings: HubSettings): Promise<CachedEntry[]> {
         const shards = shardsOf(path).filter((one) => paths.includes(one));
         if (seen.has(path)) continue;
         for (const one of shards) seen.add(one);
-        const files = await Promise.all(
-          shards.map((one) => cachedFile(cache.snapshot(commit, one))),
-        );
-        found.push({
-          name: formatModelName({
-            kind: "hub",
-            repo,
-            revision: commit === main ? "main" : commit,
-            file: shards[0]!,
-          }),
+        const files = await Promise.all(shards.map((one) => cachedFile(cache, commit, one)));
+        const revision = commit === main ? "main" : commit;
+        own.push({
+          name: formatModelName({ kind: "hub", repo, revision, file: shards[0]! }),
           quant: quantOf(path),
           commit,
           files,
-          bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+          partial: [],
+          bytes: 0,
           complete: shards.length === shardsOf(path).length,
         });
       }
     }
+    for (const { name, commit, ...part } of await partialFiles(`${cache.folder}/blobs`)) {
+      const file = hubName(name)?.file;
+      const of = own.find((one) =>
+        file !== undefined && one.commit === commit &&
+        shardsOf(hubName(one.name)?.file ?? "").includes(file)
+      );
+      if (of !== undefined) of.partial.push(part);
+      else {
+        own.push({
+          name: name ?? `hf:${repo}`,
+          quant: file === undefined ? undefined : quantOf(file),
+          commit,
+          files: [],
+          partial: [part],
+          bytes: 0,
+          complete: false,
+        });
+      }
+    }
+    found.push(...own);
   }
-  return found;
+  return found.map(counted);
+}
+
+/** A name on the hub; undefined if it is another. */
+function hubName(name: string | undefined): HubName | undefined {
+  try {
+    const parsed = name === undefined ? undefined : parseModelName(name);
+    return parsed?.kind === "hub" ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function counted(entry: CachedEntry): CachedEntry {
+  const bytes = [...entry.files, ...entry.partial].reduce((sum, { bytes }) => sum + bytes, 0);
+  return { ...entry, bytes };
+}
+
+/** The files of a folder that were not fetched to their end. */
+async function partialFiles(
+  folder: string,
+): Promise<(PartialFile & { name: string | undefined; commit: string | undefined })[]> {
+  const targets = new Set((await list(folder)).flatMap(({ name }) => {
+    const at = name.indexOf(PART);
+    return at > 0 ? [`${folder}/${name.slice(0, at)}`] : [];
+  }));
+  return await Promise.all([...targets].map(async (target) => {
+    const known = await readSidecar(target);
+    const length = (await Deno.stat(partPath(target)).catch(absent))?.size ?? 0;
+    const done = known?.done.reduce((sum, [start, end]) => sum + end - start, 0);
+    return {
+      target,
+      bytes: done ?? length,
+      size: known?.size,
+      name: known?.name,
+      commit: known?.commit,
+    };
+  }));
 }
 
 function shardsOf(path: string): string[] {
@@ -92,10 +166,9 @@ function shardsOf(path: string): string[] {
   }
 }
 
-async function cachedFile(path: string): Promise<CachedFile> {
-  const blob = (await Deno.realPath(path)).replaceAll("\\", "/");
-  const hash = /\/blobs\/[^/]+$/.test(blob) ? fileHash(blob.replace(/^.*\//, "")) : undefined;
-  return { path, blob, bytes: (await Deno.stat(blob)).size, hash };
+async function cachedFile(cache: RepoCache, commit: string, file: string): Promise<CachedFile> {
+  const { path, bytes, blob, hash, note } = await snapshotFile(cache, commit, file);
+  return { path, blob: blob ?? path, bytes: (await Deno.stat(bytes)).size, hash, note };
 }
 
 async function urlModels(settings: HubSettings): Promise<CachedEntry[]> {
@@ -105,25 +178,29 @@ async function urlModels(settings: HubSettings): Promise<CachedEntry[]> {
     for (const model of await list(`${settings.urlDir}/${host.name}`)) {
       const folder = `${settings.urlDir}/${host.name}/${model.name}`;
       const files: CachedFile[] = [];
-      let name: string | undefined;
+      const names: string[] = [];
       for (const entry of await list(folder)) {
         if (!entry.name.endsWith(FACTS)) continue;
         const path = `${folder}/${entry.name.slice(0, -FACTS.length)}`;
         const facts = await readFacts(path);
         const bytes = (await Deno.stat(path).catch(absent))?.size;
         if (facts === undefined || bytes === undefined) continue;
-        name ??= facts.url;
-        files.push({ path, blob: path, bytes, hash: fileHash(facts.sha256) });
+        names.push(facts.url);
+        files.push({ path, blob: path, bytes, hash: fileHash(facts.sha256), note: undefined });
       }
-      if (name === undefined) continue;
-      found.push({
-        name,
-        quant: quantOf(files[0]!.path),
+      const partial = await partialFiles(folder);
+      names.push(...partial.flatMap(({ name }) => name ?? []));
+      const path = files[0]?.path ?? partial[0]?.target;
+      if (names.length === 0 || path === undefined) continue;
+      found.push(counted({
+        name: names[0]!,
+        quant: quantOf(path),
         commit: undefined,
         files,
-        bytes: files.reduce((sum, file) => sum + file.bytes, 0),
-        complete: shardsOf(files[0]!.path).length === files.length,
-      });
+        partial: partial.map(({ target, bytes, size }) => ({ target, bytes, size })),
+        bytes: 0,
+        complete: shardsOf(path).length === files.length,
+      }));
     }
   }
   return found;
@@ -146,39 +223,15 @@ export async function findModels(name: string, options: HubOptions = {}): Promis
     if (own.kind !== "hub" || own.repo !== parsed.repo) return false;
     if (parsed.revision !== "main" && parsed.revision !== entry.commit) return false;
     if (parsed.file === undefined && parsed.quant === undefined) return true;
+    if (own.file === undefined) return false;
     try {
-      return chooseFiles(shardsOf(own.file!), { ...parsed, revision: own.revision }).length > 0;
+      return chooseFiles(shardsOf(own.file), { ...parsed, revision: own.revision }).length > 0;
     } catch {
       return false;
     }
   });
   if (found.length === 0) {
     throw new HubError("not_found", `${name}: it is not in the cache; "ls" shows what is`);
-  }
-  return found;
-}
-
-/**
- * Removes models from the cache. Bytes that another name in the cache still means stay.
- *
- * @param name The name; of a repository alone, all its GGUF files.
- * @param options Where the cache is.
- * @returns What was removed.
- * @throws {HubError} If there is no such model, or it cannot be removed.
- */
-export async function removeModel(name: string, options: HubOptions = {}): Promise<CachedEntry[]> {
-  const found = await findModels(name, options);
-  for (const { files, commit } of found) {
-    for (const { path, blob } of files) {
-      await removeIfThere(path);
-      if (commit === undefined) await removeIfThere(path + FACTS);
-      else if (blob !== path) {
-        const used = (await listModels(options)).some((one) =>
-          one.files.some((file) => file.blob === blob)
-        );
-        if (!used) await removeIfThere(blob);
-      }
-    }
   }
   return found;
 }
@@ -195,5 +248,5 @@ export async function verifyFile(
   signal?: AbortSignal,
 ): Promise<boolean | undefined> {
   if (file.hash === undefined) return undefined;
-  return await hashFile(file.blob, file.hash.algorithm, signal) === file.hash.hex;
+  return await hashFile(file.path, file.hash.algorithm, signal) === file.hash.hex;
 }

@@ -163,7 +163,7 @@ class Job {
         { cause: error.error },
       );
     }
-    await pause(error.afterMs ?? backoffMs(failures), signal);
+    await pause(error.afterMs ?? backoffMs(failures, this.#settings), signal);
   }
 
   /** One request, whose bytes go to their place in the file. */

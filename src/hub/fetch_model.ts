@@ -1,15 +1,16 @@
-import { absent, RepoCache, repoFolderName } from "./cache.ts";
+import { absent, RepoCache } from "./cache.ts";
 import { checkRoom, diskError } from "./disk_error.ts";
 import { download } from "./download.ts";
 import { withLock } from "./file_lock.ts";
 import { hashFile } from "./hash_file.ts";
 import { HubError } from "./hub_error.ts";
-import { parseModelName } from "./model_name.ts";
-import { PartFile, readSidecar } from "./part_file.ts";
+import { formatModelName, parseModelName } from "./model_name.ts";
+import { PartFile, type PartSource, readSidecar } from "./part_file.ts";
 import type { RemoteFile } from "./remote_file.ts";
-import { type FileHash, fileHash } from "./repository.ts";
-import { type RemoteModel, resolveRemote } from "./resolve.ts";
+import type { FileHash } from "./repository.ts";
+import { type LocalModel, type RemoteModel, resolveRemote } from "./resolve.ts";
 import { type HubOptions, type HubProgress, type HubSettings, hubSettings } from "./settings.ts";
+import { isChecked, noteChecked, type SnapshotFile, snapshotFile } from "./snapshot_file.ts";
 import { FACTS, readFacts, type UrlFacts, urlPath } from "./url_cache.ts";
 
 /** Times to begin again with a file that changes on the server meanwhile. */
@@ -46,7 +47,7 @@ export async function fetchModel(
     const model = await resolveRemote(String(name), settings);
     try {
       if (model.kind === "remote") return await fetchAll(model, settings);
-      await checkFound(model.name, model.paths, settings);
+      await checkFound(model, settings);
       return model.paths;
     } catch (error) {
       const isOther = error instanceof HubError && error.kind === "changed";
@@ -72,18 +73,24 @@ async function fetchAll(model: RemoteModel, settings: HubSettings): Promise<stri
     if (repository !== undefined) {
       const { repo, commit, paths: inRepo } = repository;
       const cache = new RepoCache(settings, repo);
-      const blob = cache.blob(file.hash!.hex);
+      const hash = file.hash!;
+      const blob = cache.blob(hash.hex);
+      const checked = { bytes: blob, hash, note: cache.checkedNote(hash.hex) };
       const path = cache.snapshot(commit, inRepo[i]!);
-      await withLock(lockPath(settings, repo, file.hash!.hex), settings.signal, async () => {
+      await withLock(cache.lock(hash.hex), settings.signal, async () => {
         tell("waiting", await bytesOf(blob));
       }, async () => {
         if ((await Deno.stat(blob).catch(absent))?.size === file.size) {
-          await checkBlob(model.name, blob, file.hash!, settings, tell);
+          await checkBytes(model.name, checked, settings, tell);
         } else {
-          await fetchFile(file, blob, settings, tell);
-          await mark(settings, blob);
+          const source = { repo, revision: repository.revision, commit };
+          await fetchFile(file, blob, settings, tell, {
+            name: formatModelName({ kind: "hub", ...source, file: inRepo[i]! }),
+            commit,
+          });
+          await noteChecked(checked);
         }
-        await link(blob, path);
+        await link(cache, hash, commit, inRepo[i]!);
       });
       paths.push(path);
     } else {
@@ -96,7 +103,7 @@ async function fetchAll(model: RemoteModel, settings: HubSettings): Promise<stri
         const isThere = (await Deno.stat(path).catch(absent))?.size === file.size &&
           known?.etag === (file.etag ?? "") && known.url === file.url.href;
         if (isThere) return;
-        const sha256 = await fetchFile(file, path, settings, tell);
+        const sha256 = await fetchFile(file, path, settings, tell, { name: file.url.href });
         const facts: UrlFacts = {
           url: file.url.href,
           etag: file.etag ?? "",
@@ -127,6 +134,7 @@ async function fetchFile(
   target: string,
   settings: HubSettings,
   tell: (doing: HubProgress["doing"], bytes: number) => void,
+  about: PartSource,
 ): Promise<string> {
   const folder = target.replace(/\/[^/]*$/, "");
   await Deno.mkdir(folder, { recursive: true }).catch((error) => {
@@ -134,7 +142,7 @@ async function fetchFile(
   });
   const etag = file.hash?.hex ?? file.etag ?? "";
   for (;;) {
-    const part = await PartFile.open(target, { etag, size: file.size });
+    const part = await PartFile.open(target, { etag, size: file.size, ...about });
     // Without a version there is no telling whether the rest belongs to the part that is there.
     if (etag === "") await part.discard();
     const resumed = part.bytes > 0;
@@ -167,37 +175,17 @@ async function fetchFile(
   }
 }
 
-function lockPath(settings: HubSettings, repo: string, hex: string): string {
-  return `${settings.cacheDir}/.locks/${repoFolderName(repo)}/${hex}.lock`;
-}
-
-/** The file that says that a blob was checked, with its size and time; beside the locks, where no program lists it. */
-function markPath(settings: HubSettings, blob: string): string {
-  const [repo, , hex] = blob.split("/").slice(-3);
-  return `${settings.cacheDir}/.locks/${repo}/${hex}.rys-checked`;
-}
-
-async function stamp(blob: string): Promise<string> {
-  const { size, mtime } = await Deno.stat(blob);
-  return `${size} ${Math.floor((mtime?.getTime() ?? 0) / 1000)}`;
-}
-
-async function mark(settings: HubSettings, blob: string): Promise<void> {
-  // A cache that may be read only is checked each time.
-  await Deno.writeTextFile(markPath(settings, blob), await stamp(blob)).catch(() => {});
-}
-
-async function checkBlob(
+/** Hashes a file unless that was done since it was last written. */
+async function checkBytes(
   name: string,
-  blob: string,
-  hash: FileHash,
+  file: Pick<SnapshotFile, "bytes" | "hash" | "note">,
   settings: HubSettings,
   tell: (doing: HubProgress["doing"], bytes: number) => void,
 ): Promise<void> {
-  const known = await Deno.readTextFile(markPath(settings, blob)).catch(() => undefined);
-  if (known === await stamp(blob)) return;
+  const { bytes: path, hash } = file;
+  if (hash === undefined || await isChecked(file)) return;
   const is = await hashFile(
-    blob,
+    path,
     hash.algorithm,
     settings.signal,
     (bytes) => tell("checking", bytes),
@@ -205,28 +193,25 @@ async function checkBlob(
   if (is !== hash.hex) {
     throw new HubError(
       "checksum",
-      `${name}: the copy in the cache is damaged: the ${hash.algorithm} of ${blob} is ${is}; "rm ${name}" removes it, "pull ${name}" fetches it again`,
+      `${name}: the copy in the cache is damaged: the ${hash.algorithm} of ${path} is ${is}; "rm ${name}" removes it, "pull ${name}" fetches it again`,
     );
   }
-  await mark(settings, blob);
+  await noteChecked(file);
 }
 
 /** Checks files in the cache that have not been checked since they were last written. */
-async function checkFound(
-  name: string,
-  paths: readonly string[],
-  settings: HubSettings,
-): Promise<void> {
-  for (const [i, path] of paths.entries()) {
-    const blob = (await Deno.realPath(path)).replaceAll("\\", "/");
-    const hash = /\/blobs\/[^/]+$/.test(blob) ? fileHash(blob.replace(/^.*\//, "")) : undefined;
-    if (hash === undefined) continue;
-    const { size } = await Deno.stat(blob);
+async function checkFound(model: LocalModel, settings: HubSettings): Promise<void> {
+  const { name, paths, repository } = model;
+  if (repository === undefined) return;
+  const { repo, commit, paths: inRepo, hashes = [] } = repository;
+  const cache = new RepoCache(settings, repo);
+  for (const [i, path] of inRepo.entries()) {
+    const found = await snapshotFile(cache, commit, path, hashes[i]);
+    const { size } = await Deno.stat(found.bytes);
     const file = path.replace(/^.*\//, "");
-    await checkBlob(
+    await checkBytes(
       name,
-      blob,
-      hash,
+      found,
       settings,
       (doing, bytes) =>
         settings.onProgress({ doing, file, number: i + 1, count: paths.length, bytes, size }),
@@ -235,18 +220,25 @@ async function checkFound(
 }
 
 /** Gives a blob its name in a snapshot. */
-async function link(blob: string, path: string): Promise<void> {
+async function link(
+  cache: RepoCache,
+  hash: FileHash,
+  commit: string,
+  file: string,
+): Promise<void> {
+  const blob = cache.blob(hash.hex);
+  const path = cache.snapshot(commit, file);
   try {
     await Deno.mkdir(path.replace(/\/[^/]*$/, ""), { recursive: true });
-    if ((await Deno.stat(path).catch(absent))?.isFile) return;
-    await Deno.remove(path).catch(absent); // a link to bytes that are gone
-    const depth = path.slice(path.lastIndexOf("/snapshots/") + 11).split("/").length;
-    const hex = blob.replace(/^.*\//, "");
+    const there = await Deno.stat(path).catch(absent);
+    if (there?.isFile && there.size === (await Deno.stat(blob)).size) return;
+    await Deno.remove(path).catch(absent); // a link to bytes that are gone, or a copy that was not finished
     try {
-      await Deno.symlink(`${"../".repeat(depth)}blobs/${hex}`, path);
+      await Deno.symlink(`${"../".repeat(file.split("/").length)}../blobs/${hash.hex}`, path);
     } catch {
       // Not every system and not every permission of Deno's allows symbolic links.
       await Deno.link(blob, path).catch(() => Deno.copyFile(blob, path));
+      await noteChecked({ bytes: path, hash, note: cache.copyNote(commit, file) });
     }
   } catch (error) {
     throw diskError(path, error);

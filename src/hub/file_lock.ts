@@ -1,3 +1,4 @@
+import { absent } from "./cache.ts";
 import { diskError } from "./disk_error.ts";
 import { pause } from "./http.ts";
 
@@ -19,12 +20,39 @@ export async function withLock<T>(
   onWait: () => Promise<void> | void,
   use: () => Promise<T>,
 ): Promise<T> {
-  using file = await openLock(path);
-  while (!await tryLock(file)) {
-    await onWait();
-    await pause(POLL_MS, signal);
+  for (;;) {
+    using file = await openLock(path);
+    while (!await tryLock(file)) {
+      await onWait();
+      await pause(POLL_MS, signal);
+    }
+    // Who removes the model removes the lock as well: then this is no longer the one that others take.
+    if (await isStill(path, file)) return await use();
   }
-  return await use();
+}
+
+/**
+ * Runs `use` under a lock if no other process holds it, and removes the lock's file.
+ *
+ * @param path The lock's file.
+ * @param use What to do.
+ * @returns Whether it was done.
+ */
+export async function withFreeLock(path: string, use: () => Promise<void>): Promise<boolean> {
+  {
+    using file = await openLock(path);
+    if (!await tryLock(file)) return false;
+    await use();
+    // Windows removes no file that is open.
+    if (await Deno.remove(path).then(() => true, () => false)) return true;
+  }
+  await Deno.remove(path).catch(() => {});
+  return true;
+}
+
+async function isStill(path: string, file: Deno.FsFile): Promise<boolean> {
+  const [mine, there] = [await file.stat(), await Deno.stat(path).catch(absent)];
+  return there !== undefined && there.ino === mine.ino;
 }
 
 async function openLock(path: string): Promise<Deno.FsFile> {

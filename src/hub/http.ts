@@ -130,14 +130,14 @@ export async function retrying<T>(settings: HubSettings, attempt: () => Promise<
     } catch (error) {
       if (!(error instanceof Retryable)) throw error;
       if (i >= RETRIES) throw error.error;
-      await pause(error.afterMs ?? backoffMs(i), settings.signal);
+      await pause(error.afterMs ?? backoffMs(i, settings), settings.signal);
     }
   }
 }
 
 /** How long to wait before a further attempt, the first being 0, in milliseconds. */
-export function backoffMs(attempt: number): number {
-  return Math.min(250 * 2 ** attempt, 8000) * (0.75 + Math.random() / 2);
+export function backoffMs(attempt: number, { retryMs }: HubSettings): number {
+  return retryMs * Math.min(2 ** attempt, 32) * (0.75 + Math.random() / 2);
 }
 
 /** Waits; rejects when the signal fires. */

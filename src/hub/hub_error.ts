@@ -10,6 +10,8 @@ export type HubErrorKind =
   | "offline"
   /** Deno may not read, write or connect there. */
   | "permission"
+  /** Another process is fetching it. */
+  | "busy"
   /** The disk is full, or cannot be written. */
   | "disk"
   /** The file changed while it was read. */

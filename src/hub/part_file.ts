@@ -4,8 +4,16 @@ import { diskError } from "./disk_error.ts";
 /** A range of bytes, the end not included. */
 export type Range = [start: number, end: number];
 
+/** What a partial file is fetched for, so that it can be listed and removed. */
+export interface PartSource {
+  /** The file's name, `hf:owner/repo/file.gguf` or a URL. */
+  name?: string;
+  /** The commit of its repository. */
+  commit?: string;
+}
+
 /** What a partial file is a part of. A part of something else is thrown away. */
-export interface PartIdentity {
+export interface PartIdentity extends PartSource {
   /** The version: hash or etag. */
   etag: string;
   /** Bytes in all. */
@@ -111,9 +119,12 @@ export class PartFile {
   }
 }
 
+/** What the name of a partial file has after the target's. */
+export const PART = ".rys-part";
+
 /** Where the partial file of a target is. Other programs of the hub use other names, and fill theirs from the start. */
 export function partPath(target: string): string {
-  return `${target}.rys-part`;
+  return target + PART;
 }
 
 function sidecarPath(part: string): string {
@@ -132,16 +143,21 @@ export async function readSidecar(
   const text = await Deno.readTextFile(sidecarPath(partPath(target))).catch(absent);
   if (text === undefined) return undefined;
   try {
-    const { etag, size, done } = JSON.parse(text) as Record<string, unknown>;
+    const { etag, size, done, name, commit } = JSON.parse(text) as Record<string, unknown>;
     if (typeof etag !== "string" || !Number.isSafeInteger(size) || !Array.isArray(done)) {
       return undefined;
     }
     const isRange = (one: unknown): one is Range =>
       Array.isArray(one) && one.length === 2 && one.every(Number.isSafeInteger) &&
       0 <= one[0] && one[0] < one[1] && one[1] <= (size as number);
-    return done.every(isRange)
-      ? { etag, size: size as number, done: mergeRanges(done) }
-      : undefined;
+    if (!done.every(isRange)) return undefined;
+    return {
+      etag,
+      size: size as number,
+      done: mergeRanges(done),
+      ...typeof name === "string" ? { name } : {},
+      ...typeof commit === "string" ? { commit } : {},
+    };
   } catch {
     return undefined;
   }

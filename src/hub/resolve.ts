@@ -1,10 +1,10 @@
 import { shardNames } from "../gguf/list_shards.ts";
 import { chooseFiles } from "./choose_files.ts";
-import { findCached, RepoCache } from "./cache.ts";
+import { type CachedModel, findCached, RepoCache } from "./cache.ts";
 import { HubError } from "./hub_error.ts";
 import { formatModelName, type HubName, parseModelName, type UrlName } from "./model_name.ts";
 import { probeFile, type RemoteFile } from "./remote_file.ts";
-import { readRepository } from "./repository.ts";
+import { type FileHash, readRepository } from "./repository.ts";
 import { type HubOptions, type HubSettings, hubSettings } from "./settings.ts";
 import { findUrlModel, lastPart } from "./url_cache.ts";
 
@@ -18,6 +18,8 @@ export interface LocalModel {
   path: string;
   /** All files, in order; for a path that was given, that path alone, which may be any shard. */
   paths: string[];
+  /** Its place in the hub's cache, with the hashes if the hub was asked for them; undefined for other files. */
+  repository?: { repo: string; commit: string; paths: string[]; hashes?: FileHash[] };
 }
 
 /** A model that would have to be fetched. */
@@ -85,18 +87,19 @@ async function resolveHub(
 ): Promise<LocalModel | RemoteModel> {
   const text = formatModelName(name);
   const cached = await findCached(name, settings);
-  const local = (paths: string[]): LocalModel => ({
+  const local = ({ commit, files, paths }: CachedModel, hashes?: FileHash[]): LocalModel => ({
     kind: "file",
     name: text,
     path: paths[0]!,
     paths,
+    repository: { repo: name.repo, commit, paths: files, ...hashes ? { hashes } : {} },
   });
   if (settings.offline) {
-    if (cached !== undefined) return local(cached.paths);
+    if (cached !== undefined) return local(cached);
     throw notCached(text, settings.cacheDir);
   }
   // The files of a commit never change; without a file's name, which one is meant depends on what else there is.
-  if (cached?.commit === name.revision && name.file !== undefined) return local(cached.paths);
+  if (cached?.commit === name.revision && name.file !== undefined) return local(cached);
   let repository;
   try {
     repository = await readRepository(name, settings);
@@ -105,7 +108,7 @@ async function resolveHub(
       throw error;
     }
     settings.onNote(`${error.message}; the copy in the cache is used`);
-    return local(cached.paths);
+    return local(cached);
   }
   const { commit } = repository;
   const chosen = chooseFiles(repository.files.map(({ path }) => path), name);
@@ -118,7 +121,7 @@ async function resolveHub(
     )
   ) {
     await cache.setCommit(name.revision, commit).catch(() => {}); // a cache that may not be written
-    return local(paths);
+    return local({ commit, files: chosen, paths }, chosen.map((path) => byPath.get(path)!.hash));
   }
   const encoded = (path: string) => path.split("/").map(encodeURIComponent).join("/");
   const files = chosen.map((path): RemoteFile => {

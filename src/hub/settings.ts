@@ -23,6 +23,8 @@ export interface HubOptions {
   onNote?: ((line: string) => void) | undefined;
   /** Connections that fetch one file, 1 to 32. Default 8. */
   connections?: number | undefined;
+  /** How long to wait before trying again, the first time, in milliseconds; each further time twice as long. Default 250. */
+  retryMs?: number | undefined;
 }
 
 /** How far the fetching of a model is. */
@@ -56,10 +58,13 @@ export interface HubSettings {
   onProgress: (progress: HubProgress) => void;
   onNote: (line: string) => void;
   connections: number;
+  retryMs: number;
 }
 
 /** Connections that fetch one file. */
 const CONNECTIONS = 8;
+/** Milliseconds before the first retry. */
+const RETRY_MS = 250;
 
 /**
  * Decides the options: what is given, else variables of the environment, else files.
@@ -69,9 +74,12 @@ const CONNECTIONS = 8;
  * @throws {HubError} If it cannot be told where the cache is.
  */
 export function hubSettings(options: HubOptions = {}): HubSettings {
-  const { connections = CONNECTIONS } = options;
+  const { connections = CONNECTIONS, retryMs = RETRY_MS } = options;
   if (!Number.isInteger(connections) || connections < 1 || connections > 32) {
     throw new RangeError(`connections must be a whole number from 1 to 32, not ${connections}`);
+  }
+  if (!(retryMs >= 0 && retryMs <= 60_000)) {
+    throw new RangeError(`retryMs must be from 0 to 60000 milliseconds, not ${retryMs}`);
   }
   const { token, from } = options.token !== undefined
     ? { token: options.token, from: "the token that was given" }
@@ -93,6 +101,7 @@ export function hubSettings(options: HubOptions = {}): HubSettings {
     onProgress: options.onProgress ?? (() => {}),
     onNote: options.onNote ?? (() => {}),
     connections,
+    retryMs,
   };
 }
 

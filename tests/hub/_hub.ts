@@ -32,6 +32,8 @@ export interface Faults {
   shift: number;
   /** The hub redirects a path to this address. */
   redirect: Record<string, string>;
+  /** The size that a listing gives for every file, in place of the right one. */
+  claim: number | undefined;
   /** Entries of one page of a listing. */
   pageSize: number;
 }
@@ -87,6 +89,7 @@ export class TestHub implements AsyncDisposable {
     rate: Infinity,
     shift: 0,
     redirect: {},
+    claim: undefined,
     pageSize: 1000,
   };
   readonly #servers: Deno.HttpServer<Deno.NetAddr>[] = [];
@@ -198,7 +201,7 @@ export class TestHub implements AsyncDisposable {
     const all = Object.entries(repo.files).map(([path, bytes]) => ({
       type: "file",
       path,
-      size: bytes.length,
+      size: this.faults.claim ?? bytes.length,
       oid: gitSha1(repo.small?.includes(path) ? bytes : new TextEncoder().encode(sha256(bytes))),
       ...repo.small?.includes(path)
         ? {}

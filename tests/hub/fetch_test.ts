@@ -1,7 +1,14 @@
 // Whole files from a hub that misbehaves: every way ends with the right bytes or an error that says what helps.
 
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
 import { fetchModel, HubError } from "../../src/hub/mod.ts";
+import { checkRoom } from "../../src/hub/disk_error.ts";
 import { gitSha1, noise, sha256, type TestHub, withHub } from "./_hub.ts";
 
 const BYTES = noise(9_000_001);
@@ -45,7 +52,11 @@ Deno.test("fetchModel() takes whole files from a server that knows no parts, and
   });
   await withHub(ONE(), async (hub, cache) => {
     hub.faults.shift = 1;
-    const error = await assertRejects(() => fetching(hub, cache), HubError, "asked for bytes from");
+    const error = await assertRejects(
+      () => fetching(hub, cache, "hf:o/r", { retryMs: 1 }),
+      HubError,
+      "asked for bytes from",
+    );
     assertEquals(error.kind, "network");
   });
 });
@@ -109,6 +120,42 @@ Deno.test("fetchModel() fetches URLs, all shards, and a file that changed anew",
     const other = noise(2_000_000, 9);
     hub.repos["o/r"]!.files[shard(1)] = other;
     await same((await fetching(hub, cache, name))[0]!, other);
+  });
+});
+
+Deno.test("fetchModel() begins again with a file whose etag changes in the middle", async () => {
+  await withHub(ONE(), async (hub, cache) => {
+    const other = noise(BYTES.length, 7);
+    const notes: string[] = [];
+    let changed = false;
+    const onProgress = ({ bytes }: { bytes: number }) => {
+      if (changed || bytes < 1_000_000) return;
+      changed = true;
+      hub.repos["o/r"]!.files["m-Q8_0.gguf"] = other;
+    };
+    const options = { onProgress, onNote: (line: string) => notes.push(line), connections: 2 };
+    const name = `${hub.bytes}/plain/o/r/m-Q8_0.gguf`;
+    const [path] = await fetching(hub, cache, name, options);
+    await same(path!, other);
+    assertEquals(notes.length, 1);
+    assertStringIncludes(notes[0]!, "m-Q8_0.gguf has changed on the server: its etag was");
+    assertEquals(await Deno.stat(`${path}.rys-part`).catch(() => "gone"), "gone");
+  });
+});
+
+Deno.test("fetchModel() with a model that a disk has no room for writes nothing", async () => {
+  await withHub(ONE(), async (hub, cache) => {
+    const error = await assertRejects(() => checkRoom(cache, 2 ** 62), HubError);
+    assertEquals(error.kind, "disk");
+    assertMatch(
+      error.message,
+      /there is no room in .*: \d+ MiB are still to be fetched, and \d+ MiB/,
+    );
+    await checkRoom(cache, 1);
+    // The hub says how large the file is, before the first byte.
+    hub.faults.claim = 2 ** 52;
+    const refused = await assertRejects(() => fetching(hub, cache), HubError, "there is no room");
+    assertEquals([refused.kind, hub.downloads], ["disk", []]);
   });
 });
 
