@@ -67,6 +67,32 @@ Deno.test("two processes that want the same file fetch it once", async () => {
   });
 });
 
+Deno.test("a process that waits for a download takes over when the other one is killed", async () => {
+  await withHub(REPO(), async (hub, cache) => {
+    hub.faults.rate = 100_000;
+    const first = start(["pull", "hf:o/demo"], { env: env(hub, cache) });
+    const sidecar = `${cache}/models--o--demo/blobs/${sha256(DEMO)}.rys-part.json`;
+    const until = async (isSo: () => Promise<unknown> | boolean) => {
+      const deadline = Date.now() + 120_000;
+      while (!await isSo()) {
+        assert(Date.now() < deadline);
+        await new Promise((done) => setTimeout(done, 20));
+      }
+    };
+    await until(() => Deno.stat(sidecar).catch(() => undefined));
+    const asked = hub.seen.length;
+    const second = program(["pull", "hf:o/demo"], { env: env(hub, cache) });
+    // The second one has asked the hub for the files.
+    await until(() => hub.seen.slice(asked).some(({ path }) => path.includes("/tree/")));
+    first.kill("SIGKILL");
+    await first.output();
+    hub.faults.rate = Infinity;
+    const { code, out, err } = await second;
+    assertEquals(code, 0, err);
+    assertEquals(sha256(await Deno.readFile(out.trim())), sha256(DEMO));
+  });
+});
+
 Deno.test("Ctrl-C ends pull with 130, and keeps what was fetched", async () => {
   await withHub(REPO(), async (hub, cache) => {
     hub.faults.rate = 150_000;

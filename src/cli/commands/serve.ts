@@ -29,7 +29,6 @@ const ALL_INTERFACES: Readonly<Record<string, string>> = { "0.0.0.0": "0.0.0.0",
 export async function serve(flags: Flags, shell: Shell): Promise<number> {
   const given = givenModel(flags) ?? demoModel();
   if (given === undefined) throw new Failure("there is no demo model in the package; give -m FILE");
-  const path = await findLocal(given, flags, shell);
   const spec = await planInputOrNone(flags.name("repeatLayers"), flags.text("repeatLayers"));
   const { modelName, aliases: named } = asUsage(
     flags.name("aliases"),
@@ -40,10 +39,12 @@ export async function serve(flags: Flags, shell: Shell): Promise<number> {
     aliases[name] = await planInputOrNone(`${flags.name("aliases")} ${name}`, text);
   }
   const options = {
-    ...await serveOptions(flags, shell, path, spec, aliases),
+    ...await serveOptions(flags, shell, given, spec, aliases),
     modelName: modelName ?? hubModelName(given),
   };
   asUsage("", () => serverOptions(options));
+  // Only now: what is wrong on the command line is told before the hub is asked.
+  const path = options.model = await findLocal(given, flags, shell);
   const queue = flags.on("runpodQueue") ? await import("../../server/runpod/mod.ts") : undefined;
   const runpod = asUsage("--runpod-queue", () => queue?.runpodSettings(environment));
   const unhealthy = async (error: unknown): Promise<never> => {
