@@ -201,9 +201,9 @@ async function complete(
 interface Sample {
   /** Tokens of all clients in a second. */
   perSecond: number;
-  /** Milliseconds to the first token: median, and what 19 of 20 requests stay below. */
-  ttft: number;
-  ttft95: number;
+  /** Milliseconds to the first token: median, and what 19 of 20 requests stay below; null if none came. */
+  ttft: number | null;
+  ttft95: number | null;
   /** Jain's index of the clients' tokens: 1 if all got the same, 1 / clients if one got all. */
   fairness: number;
   /** Requests that began to answer. */
@@ -261,8 +261,8 @@ async function load(
     firsts[Math.min(firsts.length - 1, Math.floor(part * firsts.length))];
   return {
     perSecond: tokens.reduce((a, b) => a + b, 0) / seconds,
-    ttft: at(0.5) ?? NaN,
-    ttft95: at(0.95) ?? NaN,
+    ttft: at(0.5) ?? null,
+    ttft95: at(0.95) ?? null,
     fairness: jain(tokens),
     requests: firsts.length,
   };
@@ -337,12 +337,27 @@ for (const work of works) {
   rows.push(...part);
 }
 
+/** Whether a server gave at least one answer's tokens in each round; from fewer, a ratio would mean nothing. */
+const isMeasured = (row: Row) => {
+  const { nPredict } = works.find((work) => work.model === row.model)!;
+  return row.samples.every((s) => Math.round(s.perSecond * SECONDS) >= nPredict);
+};
+
 const against = (row: Row, variant: string) => {
   const base = rows.find((other) =>
     other.variant === variant && other.model === row.model && other.clients === row.clients
   );
   if (!base || base === row) return undefined;
+  if (!isMeasured(row) || !isMeasured(base)) return undefined;
   return ratios(row.samples.map((s) => s.perSecond), base.samples.map((s) => s.perSecond));
+};
+
+const NOT_MEASURED = "not measured";
+
+/** Samples for a table. */
+const cell = (row: Row, of: (s: Sample) => number | null, digits: number) => {
+  const found = row.samples.map(of).filter((x) => x !== null);
+  return isMeasured(row) && found.length ? show(spread(found), digits) : NOT_MEASURED;
 };
 
 report.add(
@@ -360,6 +375,35 @@ report.add(
     "own, with slots of its own",
   ].join("\n"),
 );
+/** What ours is to reach of llama-server's tokens per second, with SmolLM2. */
+const GOAL = 0.6;
+// A smoke run's numbers mean nothing, nor would what they reach.
+const goals = asked.smoke ? [] : works.filter((work) => work.model.startsWith("SmolLM2"))
+  .flatMap(({ model }) =>
+    CLIENTS.map((clients) => {
+      const row = rows.find((r) =>
+        r.variant === "ours" && r.model === model && r.clients === clients
+      )!;
+      return {
+        model,
+        clients,
+        wanted: GOAL,
+        reached: against(row, "llama-server")?.median ?? null,
+      };
+    })
+  );
+if (goals.length) {
+  report.add(
+    "Goals, as medians of ours to llama-server:\n\n" + table(
+      ["model", "clients", "goal", "reached", "met"],
+      goals.map(({ model, clients, wanted, reached }) => [
+        ...[model, `${clients}`, `${wanted}`],
+        reached === null ? "not measured" : reached.toFixed(2),
+        reached === null ? "–" : reached >= wanted ? "yes" : "no",
+      ]),
+    ),
+  );
+}
 for (const work of works) {
   report.add(
     `## ${work.model}\n\nPrompt of ${work.nPrompt} tokens, ${work.nPredict} generated. Plans: ${
@@ -368,7 +412,10 @@ for (const work of works) {
   );
   const ratio = (row: Row, variant: string) => {
     const found = against(row, variant);
-    return found ? show(found, 2) : "–";
+    if (found) return show(found, 2);
+    return row.variant !== variant && VARIANTS.some(({ name }) => name === variant)
+      ? NOT_MEASURED
+      : "–";
   };
   report.add(table(
     [
@@ -378,10 +425,10 @@ for (const work of works) {
     rows.filter((row) => row.model === work.model).map((row) => [
       String(row.clients),
       row.variant,
-      show(spread(row.samples.map((s) => s.perSecond)), 1),
-      show(spread(row.samples.map((s) => s.ttft)), 0),
-      show(spread(row.samples.map((s) => s.ttft95)), 0),
-      show(spread(row.samples.map((s) => s.fairness)), 3),
+      cell(row, (s) => s.perSecond, 1),
+      cell(row, (s) => s.ttft, 0),
+      cell(row, (s) => s.ttft95, 0),
+      cell(row, (s) => s.fairness, 3),
       ratio(row, "llama-server"),
       ratio(row, "node-llama-cpp"),
     ]),
@@ -395,6 +442,7 @@ await report.write({
   seconds: SECONDS,
   ...settings,
   works: works.map(({ path: _, ...work }) => work),
+  goals,
   results: rows,
 });
 
