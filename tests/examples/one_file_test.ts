@@ -32,6 +32,15 @@ Deno.test("examples/compare_plans.ts answers under each plan", async () => {
   );
 });
 
+Deno.test("examples/chains.ts is wrong without the block, and right with it", async () => {
+  const lines = (await run("chains.ts")).out.trimEnd().split("\n");
+  const answers = (at: number) => lines.slice(at + 1, at + 4).map((line) => line.trim());
+  assertMatch(lines[0]!, /from the owl\?$/);
+  assertEquals(answers(0), ["none   hen.", "20,24  hen.", "30,34  hen."]);
+  assertMatch(lines[4]!, /from the fox\?$/);
+  assertEquals(answers(4), ["none   cat.", "20,24  owl.", "30,34  cat."]);
+});
+
 Deno.test("examples/json_schema.ts prints what the schema says", async () => {
   const { out } = await run("json_schema.ts");
   assertMatch(out, /^\{ name: ".{0,12}", legs: [0-8], sound: "(meow|woof|moo)" \}\n$/);
