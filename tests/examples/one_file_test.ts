@@ -33,12 +33,15 @@ Deno.test("examples/compare_plans.ts answers under each plan", async () => {
 });
 
 Deno.test("examples/chains.ts is wrong without the block, and right with it", async () => {
-  const lines = (await run("chains.ts")).out.trimEnd().split("\n");
-  const answers = (at: number) => lines.slice(at + 1, at + 4).map((line) => line.trim());
-  assertMatch(lines[0]!, /from the owl\?$/);
-  assertEquals(answers(0), ["none   hen.", "20,24  hen.", "30,34  hen."]);
-  assertMatch(lines[4]!, /from the fox\?$/);
-  assertEquals(answers(4), ["none   cat.", "20,24  owl.", "30,34  cat."]);
+  const lines = (await run("chains.ts")).out.trimEnd().split("\n").map((line) => line.trim());
+  assertMatch(lines[2]!, /from the fox\?$/);
+  assertEquals(lines.slice(3, 6), [
+    "none   cat.  wrong: it is the owl",
+    "20,24  owl.  right",
+    "30,34  cat.  wrong: it is the owl",
+  ]);
+  assertMatch(lines[7]!, /from the owl\?$/);
+  assertEquals(lines.slice(8), ["none   hen.  right", "20,24  hen.  right", "30,34  hen.  right"]);
 });
 
 Deno.test("examples/json_schema.ts prints what the schema says", async () => {

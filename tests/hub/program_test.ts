@@ -1,6 +1,6 @@
 // The program with models of the hub, as a child process: fetched, killed, resumed, listed, checked, removed.
 
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { MODEL, program, readUntil, start } from "../cli/_program.ts";
 import { sha256, type TestHub, withHub } from "./_hub.ts";
 
@@ -26,6 +26,12 @@ Deno.test("run -hf fetches a model and runs it; offline it runs from the cache",
     });
     assertEquals([again.code, again.out, hub.seen.length], [0, local.out, length], again.err);
   });
+});
+
+Deno.test("pull takes a path for a path, not for a repository", async () => {
+  const { code, err } = await program(["pull", "models/demo.gguf"]);
+  assertEquals(code, 2, err);
+  assertMatch(err, /not paths: .*"models\/demo\.gguf"/);
 });
 
 Deno.test("pull that is killed goes on from where it was, to the same bytes", async () => {

@@ -40,9 +40,8 @@ export async function pull(flags: Flags, shell: Shell): Promise<number> {
  */
 export function remoteNames(command: string, words: readonly string[]): string[] {
   return words.map((word) => {
-    const name = !isRemoteName(word) && /^[\w.-]+\/[\w.-]+(?::[\w.-]+)?$/.test(word)
-      ? `hf:${word}`
-      : word;
+    const repository = /^[\w.-]+\/[\w.-]+(?::[\w.-]+)?$/.test(word) && !word.endsWith(".gguf");
+    const name = !isRemoteName(word) && repository ? `hf:${word}` : word;
     if (!isRemoteName(name)) {
       throw new UsageError(
         `${command} takes models of the hub or URLs, not paths: hf:OWNER/REPO[:QUANT], not ${
