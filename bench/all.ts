@@ -7,7 +7,17 @@
 let failed = false;
 import { fileURLToPath } from "node:url";
 for (
-  const name of ["cpu", "threads", "attention", "plan_cost", "boot", "memory", "gpu", "server"]
+  const name of [
+    "cpu",
+    "threads",
+    "profile",
+    "attention",
+    "plan_cost",
+    "boot",
+    "memory",
+    "gpu",
+    "server",
+  ]
 ) {
   console.error(`\n${name}`);
   const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
