@@ -69,7 +69,9 @@ export function parseValue(
   const n = Number(text);
   if (isNumber && n >= min && n <= max) return n * unit;
   const isOpen = max === Infinity || max === 2 ** 31 - 1;
-  const range = !isOpen
+  const range = isNumber && n > max && isOpen
+    ? ` up to ${max}`
+    : !isOpen
     ? ` in ${min}..${max}`
     : min !== -Infinity && min !== -(2 ** 31)
     ? ` from ${min}`

@@ -242,6 +242,9 @@ Deno.test("plan --suggest names plans that run, with what they cost", async () =
     const plan = await json(["plan", "-m", MODEL, "--gpu", "off", "--repeat-layers", spec]);
     assertEquals([plan.n_layer_eff, plan.cost], [n_layer_eff, cost]);
   }
+  const both = await program([...args, "--repeat-layers", "10,14"]);
+  assertEquals(both.code, 2);
+  assertStringIncludes(both.err, "--suggest and --repeat-layers exclude each other");
   const without = await program(["plan", "--n-layer", "40", "--suggest"]);
   assertEquals(without.code, 2);
   assertStringIncludes(without.err, "--suggest needs a model");

@@ -42,6 +42,10 @@ export async function plan(flags: Flags, shell: Shell): Promise<number> {
     ? { what: await readPlanFile(fromFile, fromFile), where: fromFile }
     : await givenPlan(flags);
 
+  if (flags.on("suggest") && given.what !== undefined) {
+    throw new UsageError(`--suggest and ${given.where} exclude each other: it names plans to try`);
+  }
+
   const known = flags.number("nLayer") ?? layersOf(given.what);
   if (path === undefined && known === undefined) {
     path = demoModel();

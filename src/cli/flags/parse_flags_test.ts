@@ -111,7 +111,7 @@ Deno.test("parseFlags() refuses missing, superfluous and wrong values", () => {
   refuses(["chat", "--gpu", "maybe"], '--gpu must be auto, on, off or required, not "maybe"');
   refuses(["--gpu", "chat", "stray"], 'unexpected argument "stray"');
   refuses(["-ctk", "q9_9"], "-ctk must be f32, f16");
-  refuses(["-c", "99999999999"], "-c must be a whole number");
+  refuses(["-c", "99999999999"], "-c must be a whole number up to 2147483647, not");
   for (const name of ["-m", "-f", "-md", "--grammar-file"]) {
     refuses([name, ""], `${name} needs the name of a file`);
   }
