@@ -338,13 +338,23 @@ export function planLog(
  */
 export function ownPlanLine(
   plan: EffectivePlan,
-  { header: { layerPlan } }: ModelFile,
+  { header: { nLayer, nextn, layerPlan } }: Pick<ModelFile, "header">,
 ): [name: string, value: string][] {
   if (!layerPlan) return [];
-  const runs = plan.spec.trim() === layerPlan.trim()
+  const runs = sameLayers(plan, () => resolvePlan(layerPlan, { nLayer, nextn }))
     ? "runs; --repeat-layers none runs the model without it"
     : "does not run: another is given";
   return [["file's plan", `${layerPlan} (rys.layer_plan) ${runs}`]];
+}
+
+/** Whether a plan runs the layers of another one, however that is spelt. */
+function sameLayers(plan: EffectivePlan, other: () => EffectivePlan): boolean {
+  try {
+    const { layers } = other();
+    return layers.length === plan.layers.length && layers.every((il, e) => il === plan.layers[e]);
+  } catch {
+    return false; // one that does not fit the model does not run
+  }
 }
 
 /** The cost, with the bytes that were actually allocated. */

@@ -1,7 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { UsageError } from "./errors.ts";
 import { parseFlags } from "./flags/parse_flags.ts";
-import { contextOptions } from "./session.ts";
+import { resolvePlan } from "../plan/mod.ts";
+import { readHeader } from "../gguf/mod.ts";
+import { contextOptions, ownPlanLine } from "./session.ts";
 
 const options = (...args: string[]) => contextOptions(parseFlags(args), 32768);
 
@@ -65,4 +67,25 @@ Deno.test("contextOptions() refuses what contradicts itself", async () => {
   ) {
     await assertRejects(() => options(...wrong), UsageError, undefined, wrong.join(" "));
   }
+});
+
+Deno.test("ownPlanLine() compares layers, not texts", async () => {
+  const demo = await readHeader(new URL("../../models/demo.gguf", import.meta.url));
+  const line = (layerPlan: string | undefined, given: string) =>
+    ownPlanLine(resolvePlan(given, demo), { header: { ...demo, layerPlan } })[0]?.[1];
+  const runs = "26,34 (rys.layer_plan) runs; --repeat-layers none runs the model without it";
+  for (const given of ["26,34", " 26 , 34 ", "26,34x1", "layers:0..33,26..39"]) {
+    assertEquals(line("26,34", given), runs, given);
+  }
+  for (const given of ["none", "26,33", "26,34x2"]) {
+    const other = "26,34 (rys.layer_plan) does not run: another is given";
+    assertEquals(line("26,34", given), other, given);
+  }
+  for (const broken of ["26,99", "what"]) {
+    assertEquals(
+      line(broken, "none"),
+      `${broken} (rys.layer_plan) does not run: another is given`,
+    );
+  }
+  assertEquals(line(undefined, "26,34"), undefined);
 });
