@@ -1,9 +1,12 @@
 import { type OpenSource, openSource, pathOf } from "../gguf/byte_source.ts";
 import { scanHeader } from "../gguf/_scan.ts";
-import { readModel } from "../gguf/read_model.ts";
+import { type GgufModel, readModel } from "../gguf/read_model.ts";
 import type { GgufHeader, GgufTensor } from "../gguf/types.ts";
 import { headerBytes, keyBytes, pickedListBytes } from "../gguf/write_header.ts";
 import { planRefusal } from "../gguf/plan_support.ts";
+import { isRemoteName } from "../hub/model_name.ts";
+import type { NamedModel } from "../hub/read_named_model.ts";
+import type { HubOptions } from "../hub/settings.ts";
 import {
   type EffectivePlan,
   formatPlan,
@@ -14,8 +17,8 @@ import {
 } from "../plan/mod.ts";
 import { ExportError } from "./export_error.ts";
 import { type KeyChange, layerKeys } from "./layer_keys.ts";
-import { outputNames, type SplitLimits, splitTensors } from "./split.ts";
-import { type OutputFile, type Piece, writeFiles } from "./write_files.ts";
+import { outputNames, splitTensors } from "./split.ts";
+import { checkTargets, type OutputFile, type Piece, writeFiles } from "./write_files.ts";
 
 /** Options of {@linkcode exportModel}. */
 export interface ExportOptions {
@@ -33,6 +36,8 @@ export interface ExportOptions {
   signal?: AbortSignal | undefined;
   /** Called as bytes are written. */
   onProgress?: ((written: number, total: number) => void) | undefined;
+  /** How a model on the hub or at a URL is fetched: token, cache, progress. */
+  hub?: HubOptions | undefined;
 }
 
 /** What {@linkcode exportModel} wrote. */
@@ -49,6 +54,17 @@ export interface ExportReport {
   nextn: number;
   /** The plan, on the model that was exported. */
   plan: EffectivePlan;
+}
+
+/** What is to be written, as the header alone tells it. */
+interface Outline {
+  plan: EffectivePlan;
+  changes: ReadonlyMap<string, KeyChange>;
+  tensors: OutTensor[];
+  /** Each file's tensors, from one number to before another. */
+  parts: readonly (readonly [from: number, to: number])[];
+  /** Each file's path. */
+  paths: string[];
 }
 
 /** A tensor of the output. */
@@ -69,11 +85,14 @@ interface OutTensor {
  * or as it is with the plan in its metadata. Tensors are streamed, so a model may be larger than memory. Files appear
  * under their names when they are whole.
  *
- * @param model The path or file URL of the model, or of any of its shards.
+ * @param model The path or file URL of the model, or of any of its shards; a name on the hub (`hf:owner/repo:Q4_K_M`) or
+ * an `https:` URL, which is fetched into the cache once it is known that it can be exported; or what {@linkcode readModel}
+ * or `readNamedModel` gave, whose header is then not read again.
  * @param output The path to write to; shards are named after it as llama.cpp names them.
  * @param options The plan, limits of files, and what happens on the way.
  * @returns The files, their size and layers.
  * @throws {ExportError} If no file can say this plan, an output exists, or the disk is full.
+ * @throws {HubError} If the model cannot be fetched.
  * @throws {GgufError} If the model is missing or not sound.
  * @throws {SyntaxError} If the plan cannot be parsed.
  * @throws {RangeError} If the plan does not fit the model.
@@ -91,37 +110,69 @@ interface OutTensor {
  * ```
  */
 export async function exportModel(
-  model: string | URL,
+  model: string | URL | GgufModel | NamedModel,
   output: string,
   options: ExportOptions = {},
 ): Promise<ExportReport> {
-  const { header, files } = await readModel(model);
-  const { nLayer, nextn, layerPlan } = header;
-  const plan = resolvePlan(options.repeatLayers, { nLayer, nextn, layerPlan });
-  const isPhysical = options.planOnly !== true;
-  const changes = isPhysical ? physicalKeys(header, plan) : planKey(header, plan);
-  const tensors = isPhysical ? layersInOrder(header, plan.layers) : sameLayers(header);
+  const { header, files } = await localModel(model, output, options);
+  const { plan, changes, tensors, parts, paths } = outlineOf(header, output, options);
   const sources: OpenSource[] = [];
   try {
     for (const file of files) sources.push(await openSource(await pathOf(file)));
     const keys = await outputKeys(sources[0]!, changes);
-    const parts = layOut(header, tensors, keys, output, {
-      maxBytes: options.splitMaxBytes,
-      maxTensors: options.splitMaxTensors,
-    });
-    await writeFiles(parts, sources, options);
+    const outputs = layOut(header, tensors, keys, parts, paths);
+    await writeFiles(outputs, sources, options);
     return {
-      files: parts.map(({ path }) => path),
-      bytes: parts.reduce((sum, { size }) => sum + size, 0),
+      files: paths,
+      bytes: outputs.reduce((sum, { size }) => sum + size, 0),
       nTensors: tensors.length,
-      nLayer: isPhysical ? plan.nLayerEff : nLayer,
-      nextn,
+      nLayer: options.planOnly ? header.nLayer : plan.nLayerEff,
+      nextn: header.nextn,
       plan,
     };
   } finally {
     for (const source of sources) await source.close();
   }
 }
+
+function nameOf(model: string | URL | GgufModel | NamedModel): string {
+  if (typeof model === "string" || model instanceof URL) return String(model);
+  return "name" in model ? model.name : "";
+}
+
+/** The model on this machine. What cannot be exported is told before anything is fetched. */
+async function localModel(
+  model: string | URL | GgufModel | NamedModel,
+  output: string,
+  options: ExportOptions,
+): Promise<GgufModel> {
+  const name = nameOf(model);
+  const isGiven = typeof model === "object" && "header" in model;
+  if (!isRemoteName(name)) return isGiven ? model : await readModel(model);
+  // Only here: a model on this machine needs neither the network nor its permissions.
+  const { fetchModel } = await import("../hub/fetch_model.ts");
+  const { readNamedModel } = await import("../hub/read_named_model.ts");
+  const hub = { signal: options.signal, ...options.hub };
+  const { header } = isGiven ? model : await readNamedModel(name, hub);
+  await checkTargets(outlineOf(header, output, options).paths, [], options.force);
+  return await readModel((await fetchModel(name, hub))[0]!);
+}
+
+function outlineOf(header: GgufHeader, output: string, options: ExportOptions): Outline {
+  const plan = resolvePlan(options.repeatLayers, header);
+  const isPhysical = options.planOnly !== true;
+  const changes = isPhysical ? physicalKeys(header, plan) : planKey(header, plan);
+  const tensors = isPhysical ? layersInOrder(header, plan.layers) : sameLayers(header);
+  const parts = splitTensors(tensors.map(({ bytes }) => padded(header, bytes)), {
+    maxBytes: options.splitMaxBytes,
+    maxTensors: options.splitMaxTensors,
+  });
+  return { plan, changes, tensors, parts, paths: outputNames(output, parts.length) };
+}
+
+/** Bytes of a tensor's data with what follows to the next one. */
+const padded = ({ alignment }: GgufHeader, bytes: number): number =>
+  Math.ceil(bytes / alignment) * alignment;
 
 function physicalKeys(header: GgufHeader, plan: EffectivePlan): ReadonlyMap<string, KeyChange> {
   const keys = layerKeys(header, plan.layers);
@@ -261,12 +312,10 @@ function layOut(
   header: GgufHeader,
   tensors: readonly OutTensor[],
   keys: { all: Uint8Array[]; alignment: Uint8Array | undefined },
-  output: string,
-  limits: SplitLimits,
+  parts: Outline["parts"],
+  paths: readonly string[],
 ): OutputFile[] {
-  const padded = (bytes: number) => Math.ceil(bytes / header.alignment) * header.alignment;
-  const parts = splitTensors(tensors.map(({ bytes }) => padded(bytes)), limits);
-  return outputNames(output, parts.length).map((path, i) => {
+  return paths.map((path, i) => {
     const [from, to] = parts[i]!;
     const entries = [];
     const pieces = [];
@@ -275,7 +324,7 @@ function layOut(
       const { name, source: { type }, shape, bytes } = tensor;
       entries.push({ name, type, shape, offset });
       pieces.push(...piecesOf(tensor, header.nLayer, offset));
-      offset += padded(bytes);
+      offset += padded(header, bytes);
     }
     const own = i === 0 ? [...keys.all] : keys.alignment ? [keys.alignment] : [];
     if (parts.length > 1) {

@@ -1,3 +1,5 @@
+import { dirname } from "node:path";
+import { diskCode, diskReason, freeSpace } from "../disk.ts";
 import type { OpenSource } from "../gguf/byte_source.ts";
 import { ExportError } from "./export_error.ts";
 
@@ -55,8 +57,7 @@ export async function writeFiles(
   options: WriteFilesOptions,
 ): Promise<void> {
   const total = files.reduce((sum, { size }) => sum + size, 0);
-  const targets: string[] = [];
-  for (const { path } of files) targets.push(await checkTarget(path, sources, options.force));
+  const targets = await checkTargets(files.map(({ path }) => path), sources, options.force);
   await checkRoom(targets[0]!, total);
   const suffix = `.${crypto.randomUUID().slice(0, 8)}.partial`;
   const partials: string[] = [];
@@ -91,7 +92,24 @@ const taken = (path: string) =>
 
 const exists = (path: string) => Deno.lstat(path).then(() => true, () => false);
 
-/** Where to write: the path, or what it links to. */
+/**
+ * Where files are to be written: their paths, or what these link to.
+ *
+ * @param paths The paths.
+ * @param sources The model's files, none of which may be written to.
+ * @param force Replace files that are there.
+ * @throws {ExportError} If one is there and may not be replaced.
+ */
+export async function checkTargets(
+  paths: readonly string[],
+  sources: readonly OpenSource[],
+  force: boolean | undefined,
+): Promise<string[]> {
+  const targets: string[] = [];
+  for (const path of paths) targets.push(await checkTarget(path, sources, force));
+  return targets;
+}
+
 async function checkTarget(
   path: string,
   sources: readonly OpenSource[],
@@ -115,19 +133,13 @@ async function checkTarget(
   return target;
 }
 
-/** Refuses to begin what the disk has no room for, where the system tells. */
+/** Refuses to begin what the disk has no room for, where that can be told. */
 async function checkRoom(path: string, bytes: number): Promise<void> {
-  const { statfs } = await import("node:fs/promises");
-  const { dirname } = await import("node:path");
-  const room = await statfs(dirname(path)).then(
-    ({ bavail, bsize }) => Number(bavail) * Number(bsize),
-    () => Infinity,
+  const room = await freeSpace(dirname(path));
+  if (room === undefined || room >= bytes) return;
+  throw new ExportError(
+    `cannot write ${path}: it takes ${bytes} bytes, and the disk has room for ${room}`,
   );
-  if (room < bytes) {
-    throw new ExportError(
-      `cannot write ${path}: it takes ${bytes} bytes, and the disk has room for ${room}`,
-    );
-  }
 }
 
 async function writeOne(
@@ -187,13 +199,11 @@ function pickSlices(
 
 function reasonOf(error: unknown, bytes: number): string {
   if (error instanceof Deno.errors.NotFound) return "there is no such folder";
-  if (error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.NotCapable) {
-    return "permission denied";
+  if (error instanceof Deno.errors.NotCapable) {
+    return "Deno may not write there; run it with --allow-write, or --allow-write=FOLDER";
   }
-  const text = error instanceof Error ? error.message : String(error);
-  const isFull = (error instanceof Error && "code" in error && error.code === "ENOSPC") ||
-    /no space left/i.test(text);
-  return isFull
-    ? `the disk is full; ${bytes} bytes are needed in all`
-    : text.replace(/ \(os error \d+\).*$/s, "");
+  const reason = diskReason(error);
+  return ["ENOSPC", "EDQUOT"].includes(diskCode(error))
+    ? `${reason}; ${bytes} bytes are needed in all`
+    : reason;
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { readHeader, readModel } from "../../src/gguf/mod.ts";
-import { json, MODEL, program } from "./_program.ts";
+import { json, MOD, MODEL, program } from "./_program.ts";
 
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "rys-export-" });
@@ -71,6 +71,9 @@ Deno.test("--plan-only writes a file that carries its plan, which runs unless to
     const own = await program([...logits, "--json"]);
     assertEquals(JSON.parse(own.out).plan.n_layer_eff, 48);
     assertStringIncludes(own.err, "file's plan = 26,34 (rys.layer_plan) runs");
+    // Another spelling of the same plan.
+    const spelt = await program([...logits, "--repeat-layers", "layers:0..33,26..39"]);
+    assertStringIncludes(spelt.err, "file's plan = 26,34 (rys.layer_plan) runs");
     const none = await program([...logits, "--repeat-layers", "none", "--json"]);
     assertEquals(JSON.parse(none.out).plan.n_layer_eff, 40);
     assertStringIncludes(none.err, "file's plan = 26,34 (rys.layer_plan) does not run");
@@ -138,4 +141,46 @@ Deno.test("export never replaces a file unasked, and leaves nothing half-written
     assertEquals((await readHeader(path)).nLayer, 48);
     assert(namesIn(folder).length === 1);
   });
+});
+
+Deno.test("reading and writing are all that export needs, and it asks for nothing else", async () => {
+  await withFolder(async (folder) => {
+    const audit = `${folder}/audit.jsonl`;
+    const args = ["export", "--repeat-layers", "26,34", "-o", `${folder}/a.gguf`];
+    const { code, err } = await program(args, {
+      allow: ["--allow-read", `--allow-write=${folder}`],
+      env: { DENO_AUDIT_PERMISSIONS: audit },
+    });
+    assertEquals(code, 0, err);
+    // What is asked for without being allowed stops at a prompt where there is a terminal.
+    const asked = (await Deno.readTextFile(audit)).trim().split("\n")
+      .map((line) => JSON.parse(line).permission);
+    assertEquals([...new Set(asked)].sort(), ["read", "write"]);
+
+    const refused = await program(["export", "-o", `${folder}/b.gguf`], {
+      allow: ["--allow-read", "--no-prompt"],
+    });
+    assertEquals(refused.code, 1);
+    assertStringIncludes(refused.err, "--allow-write");
+  });
+});
+
+Deno.test({
+  name: "a file that the system lets grow no further is told, and nothing is left of it",
+  ignore: Deno.build.os === "windows", // it has no such limit
+  fn: async () => {
+    await withFolder(async (folder) => {
+      // 8 or 16 MiB, as shells count in blocks of 512 or 1024 bytes; the file has 20. The signal would end the process.
+      const { code, stderr } = await new Deno.Command("sh", {
+        args: ["-c", `trap "" XFSZ; ulimit -f 16384; exec "$@"`, "sh", Deno.execPath(), "run"]
+          .concat(["-A", "--quiet", MOD, "export", "-o", `${folder}/a.gguf`])
+          .concat(["--repeat-layers", "0,40x6"]),
+        env: { LLAMA_ARG_REPEAT_LAYERS: "" },
+      }).output();
+      const err = new TextDecoder().decode(stderr);
+      assertEquals(code, 1, err);
+      assertStringIncludes(err, "does not allow so large a file");
+      assertEquals(namesIn(folder), []);
+    });
+  },
 });

@@ -1,6 +1,13 @@
 // The program with models of the hub, as a child process: fetched, killed, resumed, listed, checked, removed.
 
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
+import { exportModel, HubError, readModel, readNamedModel } from "@rys/edge";
 import { MODEL, program, readUntil, start } from "../cli/_program.ts";
 import { sha256, type TestHub, withHub } from "./_hub.ts";
 
@@ -32,6 +39,59 @@ Deno.test("pull takes a path for a path, not for a repository", async () => {
   const { code, err } = await program(["pull", "models/demo.gguf"]);
   assertEquals(code, 2, err);
   assertMatch(err, /not paths: .*"models\/demo\.gguf"/);
+});
+
+Deno.test("export fetches a model that is not here, once it is known that it can be exported", async () => {
+  await withHub(REPO(), async (hub, cache) => {
+    const options = { env: env(hub, cache) };
+    const local = `${cache}/local.gguf`;
+    const plan = ["--repeat-layers", "26,34"];
+    assertEquals((await program(["export", "-m", MODEL, ...plan, "-o", local])).code, 0);
+    const fetched = () => Deno.stat(`${cache}/models--o--demo`).then(() => true, () => false);
+
+    const refused = await program(["export", "-hf", "o/demo", ...plan, "-o", local], options);
+    assertEquals([refused.code, await fetched()], [1, false], refused.err);
+    assertStringIncludes(refused.err, "the file exists; --force");
+    const wrong = ["export", "-hf", "o/demo", "--repeat-layers", "39,41", "-o", `${cache}/w.gguf`];
+    const unfit = await program(wrong, options);
+    assertEquals([unfit.code, await fetched()], [2, false], unfit.err);
+
+    const url = `${hub.bytes}/plain/o/demo/demo-Q8_0.gguf`;
+    for (const [i, name] of [["-hf", "o/demo:q8_0"], ["-m", "hf:o/demo"], ["-m", url]].entries()) {
+      const output = `${cache}/${i}.gguf`;
+      const { code, out, err } = await program(
+        ["export", ...name, ...plan, "-o", output, "--json"],
+        options,
+      );
+      assertEquals(code, 0, err);
+      assertEquals(JSON.parse(out).files, [output]);
+      assertEquals(sha256(await Deno.readFile(output)), sha256(await Deno.readFile(local)));
+    }
+    const { length } = hub.seen;
+    const again = await program(
+      ["export", "-hf", "o/demo", ...plan, "-o", `${cache}/0.gguf`, "--force", "--offline"],
+      options,
+    );
+    assertEquals([again.code, hub.seen.length], [0, length], again.err);
+  });
+});
+
+Deno.test("exportModel() fetches a model by its name, and takes one whose header was read", async () => {
+  await withHub(REPO(), async (hub, cacheDir) => {
+    const options = { endpoint: hub.endpoint, cacheDir, token: "" };
+    const read = await readNamedModel("hf:o/demo", options);
+    assertEquals(read.isRemote, true);
+    const write = async (model: Parameters<typeof exportModel>[0], name: string) => {
+      const output = `${cacheDir}/${name}.gguf`;
+      await exportModel(model, output, { repeatLayers: "26,34", hub: options });
+      return sha256(await Deno.readFile(output));
+    };
+    const local = await write(MODEL, "a");
+    assertEquals(await write(read, "b"), local);
+    assertEquals(await write("hf:o/demo", "c"), local);
+    assertEquals(await write(await readModel(MODEL), "d"), local);
+    await assertRejects(() => write("hf:o/none", "e"), HubError);
+  });
 });
 
 Deno.test("pull that is killed goes on from where it was, to the same bytes", async () => {

@@ -3,7 +3,8 @@ import { planToJson, resolvePlan, toMergekit, toRelayer } from "../../plan/mod.t
 import { asUsage, Failure, UsageError } from "../errors.ts";
 import type { Flags } from "../flags/parse_flags.ts";
 import { planInputOrNone } from "../flags/plan_input.ts";
-import { type ModelFile, modelPath, readNamed } from "../model_file.ts";
+import { hubOptions, type ModelFile, modelPath, readNamed } from "../model_file.ts";
+import { fetchProgress } from "../terminal/fetch_progress.ts";
 import { formatBytes } from "../terminal/plan_text.ts";
 import type { Shell } from "../terminal/shell.ts";
 import { writeWhole } from "../write_whole.ts";
@@ -37,29 +38,30 @@ export async function exportCommand(flags: Flags, shell: Shell): Promise<number>
     await writeText(text, output, flags, shell);
     return 0;
   }
-  if (model.isRemote) {
-    throw new Failure(
-      `cannot export ${model.path}: its tensors are not on this machine; download the file and name it with -m`,
-    );
-  }
   const planOnly = flags.on("planOnly");
   if (spec === undefined && !layerPlan) {
     shell.note("no --repeat-layers is given, so the model is written as it is");
   }
-  const progress = progressLine(shell);
+  const fetching = fetchProgress(shell);
+  const writing = progressLine(shell);
   let report: ExportReport;
   try {
-    report = await exportModel(model.files[0]!, output!, {
+    report = await exportModel(model, output!, {
       repeatLayers: plan,
       planOnly,
       splitMaxBytes: splitSize(flags.text("splitMaxSize")),
       splitMaxTensors: flags.number("splitMaxTensors"),
       force: flags.on("force"),
       signal: shell.signal,
-      onProgress: progress.update,
+      onProgress: (written, total) => {
+        fetching.clear();
+        writing.update(written, total);
+      },
+      hub: { ...hubOptions(flags, shell), onProgress: fetching.show },
     });
   } finally {
-    progress.end();
+    fetching.clear();
+    writing.end();
   }
   for (const advisory of plan.advisories) shell.warn(advisory);
   await shell.out(flags.on("json") ? reportJson(model, report, planOnly) : reportText(report));
