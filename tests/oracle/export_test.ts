@@ -71,7 +71,7 @@ const RULES = [
   ..."apertus minicpm baichuan step35-moe qwen3vl+deepstack".split(" "),
 ];
 /** Of the others, one in this many. */
-const SHARE = 8;
+const SHARE = 16;
 
 async function names(): Promise<string[]> {
   const all = (await variants()).filter((name) => !NO_MODELS.includes(name));
