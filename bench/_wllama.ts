@@ -6,37 +6,11 @@
  */
 
 import { Browser, findChromium } from "../tests/server/_browser.ts";
-import { cacheDir, FetchError } from "../tests/models/fetch.ts";
+import { installPackage } from "../tests/models/_peer.ts";
+import { FetchError } from "../tests/models/fetch.ts";
 
 /** The version that is compared with. */
 export const WLLAMA_VERSION = "3.13.0";
-
-/** Fetches the package into the cache, once, and gives its folder. */
-async function install(): Promise<string> {
-  const dir = `${cacheDir()}/peer/wllama-${WLLAMA_VERSION}`;
-  const found = `${dir}/node_modules/@wllama/wllama`;
-  if (await Deno.stat(found).then(() => true, () => false)) return found;
-  const partial = `${dir}.part`;
-  await Deno.remove(partial, { recursive: true }).catch(() => {});
-  await Deno.mkdir(partial, { recursive: true });
-  await Deno.writeTextFile(`${partial}/package.json`, "{}");
-  console.error(`fetching wllama ${WLLAMA_VERSION} from npm`);
-  const { success, stderr } = await new Deno.Command("npm", {
-    args: [
-      ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"],
-      `@wllama/wllama@${WLLAMA_VERSION}`,
-    ],
-    cwd: partial,
-    stdin: "null",
-  }).output();
-  if (!success) {
-    throw new FetchError(
-      `Cannot fetch wllama from npm: is there a network?\n  ${new TextDecoder().decode(stderr)}`,
-    );
-  }
-  await Deno.rename(partial, dir);
-  return found;
-}
 
 /** What the page does; its functions are called over the browser's protocol. */
 const PAGE = `<!doctype html>
@@ -92,7 +66,7 @@ export class WllamaChild implements AsyncDisposable {
   static async start(): Promise<WllamaChild> {
     const program = findChromium();
     if (!program) throw new FetchError("wllama needs Chromium: install it, or name it in CHROMIUM");
-    const folder = await install();
+    const folder = await installPackage("@wllama/wllama", WLLAMA_VERSION);
     const box: PathBox = { get: () => "" };
     const server = Deno.serve(
       { hostname: "127.0.0.1", port: 0, onListen() {} },

@@ -1,26 +1,13 @@
 // Writes GGUF files for tests and benchmarks, sound ones and damaged ones; not published.
 
 import { GGML_TYPES } from "./ggml_types.ts";
+import type { GgufValueTypeName } from "./types.ts";
+import { VALUE_TYPES } from "./write_header.ts";
 
-/** The number that stands for a type of value in a file. */
-export const VALUE_TYPES = {
-  uint8: 0,
-  int8: 1,
-  uint16: 2,
-  int16: 3,
-  uint32: 4,
-  int32: 5,
-  float32: 6,
-  bool: 7,
-  string: 8,
-  array: 9,
-  uint64: 10,
-  int64: 11,
-  float64: 12,
-} as const;
+export { VALUE_TYPES };
 
 /** A type of value. */
-export type TestType = keyof typeof VALUE_TYPES;
+export type TestType = GgufValueTypeName;
 
 /** A key with its value; `raw`, if given, is written in place of the value. */
 export interface TestKey {

@@ -2,7 +2,7 @@ import { GGML_TYPES, type GgmlType } from "./ggml_types.ts";
 import type { GgufValueTypeName } from "./types.ts";
 
 /** The number that stands for a type of value in a file. */
-const VALUE_TYPES: Readonly<Record<GgufValueTypeName, number>> = {
+export const VALUE_TYPES: Readonly<Record<GgufValueTypeName, number>> = {
   uint8: 0,
   int8: 1,
   uint16: 2,

@@ -3,23 +3,10 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { exportModel, loadModel } from "@rys/edge";
-import { FetchError } from "../models/fetch.ts";
-import { compareWithPeer, installPeer, startPeer } from "../models/_peer.ts";
+import { compareWithPeer, startPeer, whyNoPeer } from "../models/_peer.ts";
 import { inRepo } from "./_engine.ts";
 
 const TOKENS = Array.from({ length: 40 }, (_, i) => (i * 37 + 11) % 3000);
-
-async function peerIsMissing(): Promise<string | undefined> {
-  try {
-    await installPeer();
-    await new Deno.Command("node", { args: ["--version"] }).output();
-    return undefined;
-  } catch (error) {
-    if (error instanceof FetchError) return error.message;
-    if (error instanceof Deno.errors.NotFound) return "node is not on PATH; install Node.js";
-    throw error;
-  }
-}
 
 for (const name of ["demo", "demo-q8_0"]) {
   Deno.test({
@@ -61,7 +48,7 @@ Deno.test({
   sanitizeOps: false,
   sanitizeResources: false,
   fn: async (t) => {
-    const why = await peerIsMissing();
+    const why = await whyNoPeer();
     if (why) {
       console.error(`skipped: ${why}`);
       await t.step({ name: `skipped: ${why}`, ignore: true, fn: () => {} });

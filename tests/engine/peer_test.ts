@@ -1,7 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadModel } from "@rys/edge";
-import { FetchError } from "../models/fetch.ts";
-import { compareWithPeer, installPeer, startPeer } from "../models/_peer.ts";
+import { compareWithPeer, startPeer, whyNoPeer } from "../models/_peer.ts";
 import { inRepo } from "./_engine.ts";
 
 const PROMPTS = [
@@ -24,26 +23,13 @@ const BOUNDS = {
   "demo-q8_0": { tie: 0.5, worst: 1, mean: 0.1 },
 } as const;
 
-/** Why the peer cannot run here, or nothing. */
-async function reason(): Promise<string | undefined> {
-  try {
-    await installPeer();
-    await new Deno.Command("node", { args: ["--version"] }).output();
-    return undefined;
-  } catch (error) {
-    if (error instanceof FetchError) return error.message;
-    if (error instanceof Deno.errors.NotFound) return "node is not on PATH; install Node.js";
-    throw error;
-  }
-}
-
 for (const [name, bounds] of Object.entries(BOUNDS)) {
   Deno.test({
     name: `${name}.gguf goes on as under native llama.cpp`,
     sanitizeOps: false,
     sanitizeResources: false,
     fn: async (t) => {
-      const why = await reason();
+      const why = await whyNoPeer();
       if (why) {
         console.error(`skipped: ${why}`);
         await t.step({ name: `skipped: ${why}`, ignore: true, fn: () => {} });

@@ -24,21 +24,42 @@ export async function installPeer(
     "windows-aarch64": "win-arm64",
   } as Record<string, string>)[`${Deno.build.os}-${Deno.build.arch}`];
   if (!binary) throw new FetchError(`node-llama-cpp has no binary for ${Deno.build.target}`);
-  const dir = `${cacheDir()}/peer/node-llama-cpp-${PEER_VERSION}`;
-  const found = `${dir}/node_modules/node-llama-cpp`;
+  // Only this machine's binary: the package's own choice would bring several GPU libraries too.
+  return await installPackage("node-llama-cpp", PEER_VERSION, [
+    "--omit=optional",
+    `@node-llama-cpp/${binary}@${PEER_VERSION}`,
+  ], onLine);
+}
+
+/**
+ * Installs a package of npm into the cache, once; safe to kill and to run several times at once.
+ *
+ * @param name The package, without its scripts.
+ * @param more Further arguments of `npm install`.
+ * @returns The folder of the package.
+ * @throws {FetchError} If npm or the network is missing.
+ */
+export async function installPackage(
+  name: string,
+  version: string,
+  more: string[] = [],
+  onLine: (line: string) => void = (line) => console.error(line),
+): Promise<string> {
+  const short = name.slice(name.lastIndexOf("/") + 1);
+  const dir = `${cacheDir()}/peer/${short}-${version}`;
+  const found = `${dir}/node_modules/${name}`;
   await Deno.mkdir(`${cacheDir()}/peer`, { recursive: true });
   using lock = await Deno.open(`${dir}.lock`, { create: true, write: true });
   await lock.lock(true);
   if (await Deno.stat(found).then(() => true, () => false)) return found;
-  onLine(`fetching node-llama-cpp ${PEER_VERSION} from npm`);
+  onLine(`fetching ${short} ${version} from npm`);
   const partial = `${dir}.part`;
   await Deno.remove(partial, { recursive: true }).catch(() => {});
   await Deno.mkdir(partial);
   await Deno.writeTextFile(`${partial}/package.json`, "{}");
-  // Only this machine's binary: the package's own choice would bring several GPU libraries too.
   const args = [
-    ...["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"],
-    ...[`node-llama-cpp@${PEER_VERSION}`, `@node-llama-cpp/${binary}@${PEER_VERSION}`],
+    ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"],
+    ...[...more, `${name}@${version}`],
   ];
   const npm = Deno.build.os === "windows" ? "npm.cmd" : "npm";
   let output: Deno.CommandOutput;
@@ -46,14 +67,27 @@ export async function installPeer(
     output = await new Deno.Command(npm, { args, cwd: partial, stdin: "null" }).output();
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-    throw new FetchError("Cannot fetch node-llama-cpp: npm is not on PATH; install Node.js");
+    throw new FetchError(`Cannot fetch ${short}: npm is not on PATH; install Node.js`);
   }
   if (!output.success) {
     const says = new TextDecoder().decode(output.stderr).trim().split("\n").slice(-5).join("\n  ");
-    throw new FetchError(`Cannot fetch node-llama-cpp from npm: is there a network?\n  ${says}`);
+    throw new FetchError(`Cannot fetch ${short} from npm: is there a network?\n  ${says}`);
   }
   await Deno.rename(partial, dir);
   return found;
+}
+
+/** Why the peer cannot run here, or nothing. */
+export async function whyNoPeer(): Promise<string | undefined> {
+  try {
+    await installPeer();
+    await new Deno.Command("node", { args: ["--version"] }).output();
+    return undefined;
+  } catch (error) {
+    if (error instanceof FetchError) return error.message;
+    if (error instanceof Deno.errors.NotFound) return "node is not on PATH; install Node.js";
+    throw error;
+  }
 }
 
 /** Starts node-llama-cpp in a Node process; see `_peer_child.mjs` for its requests. */
